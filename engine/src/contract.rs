@@ -1,0 +1,425 @@
+//! Requests and replies of the engine, as plain serialisable values.
+//!
+//! Owns the shapes that cross the door of [`Engine`](crate::Engine), so that a caller in the same
+//! process and one at the other end of a socket say the same thing. Holds no behaviour beyond
+//! construction; the rules live where each request is served.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One command of Anthropic's memory tool (`memory_20250818`), with its documented fields.
+///
+/// `Debug` is not derived: fields hold memory text.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Show a file with line numbers, or a directory two levels deep.
+    View {
+        /// A file, a directory, or `/memories` itself.
+        path: String,
+        /// `[first, last]`, 1-based and inclusive; `-1` as `last` means the end of the file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        view_range: Option<Vec<i64>>,
+    },
+    /// Make a new file; an existing one is never overwritten.
+    Create {
+        /// Where to make it.
+        path: String,
+        /// What it holds, kept byte for byte.
+        file_text: String,
+    },
+    /// Replace the one occurrence of `old_str`.
+    StrReplace {
+        /// The file to edit.
+        path: String,
+        /// What to replace; it must occur exactly once.
+        old_str: String,
+        /// What to put there, taken literally; absent deletes `old_str`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        new_str: Option<String>,
+    },
+    /// Put lines after line `insert_line`.
+    Insert {
+        /// The file to edit.
+        path: String,
+        /// 0 is the top of the file.
+        insert_line: i64,
+        /// The lines to put there.
+        insert_text: String,
+    },
+    /// Delete a file, or a directory with everything under it.
+    Delete {
+        /// What to delete.
+        path: String,
+    },
+    /// Move a file or a whole directory; the destination must not exist.
+    Rename {
+        /// What to move.
+        old_path: String,
+        /// Where to.
+        new_path: String,
+    },
+}
+
+/// Per-call limits of a [`Command`]; each can only lower the engine's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandLimits {
+    /// Longest `view`, in characters.
+    pub max_view_chars: Option<u64>,
+    /// Largest file, in bytes.
+    pub max_file_bytes: Option<u64>,
+}
+
+/// Stores or replaces one memory. `Debug` is not derived: fields hold memory text.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remember {
+    /// What to remember.
+    pub text: String,
+    /// Its name; made up when absent. A name under `/memories/` is a file of the memory tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// A short title, searched at a lower weight than the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Labels to filter by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Anything else, kept with the memory and returned by [`Get`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Map<String, Value>>,
+    /// Replace only if the current version is this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_version: Option<String>,
+    /// Fail if the key exists.
+    #[serde(default)]
+    pub create_only: bool,
+}
+
+/// What [`Remember`] did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// The memory's name.
+    pub key: String,
+    /// Opaque; changes on every write.
+    pub version: String,
+    /// False when an earlier memory was replaced.
+    pub created: bool,
+    /// Length of the text in bytes.
+    pub bytes: u64,
+}
+
+/// How [`Recall`] searches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecallMode {
+    /// By the words of the query (BM25).
+    #[default]
+    Lexical,
+    /// By words and meaning.
+    Hybrid,
+    /// By meaning alone.
+    Semantic,
+}
+
+/// Searches the memories. `Debug` is not derived: a query tells what its owner thinks of.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recall {
+    /// Plain language; there is no query syntax.
+    pub query: String,
+    /// How many memories to return at most; 5 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<u64>,
+    /// Only memories at or below this path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under: Option<String>,
+    /// Only memories that carry all of these tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Only results that score at least this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_score: Option<f64>,
+    /// How to search; the store's default when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<RecallMode>,
+}
+
+/// One memory that [`Recall`] found. `Debug` is not derived: it holds memory text.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecallHit {
+    /// The memory's name.
+    pub key: String,
+    /// What results are ordered by.
+    pub score: f64,
+    /// The part of the score that words give.
+    pub lexical_score: Option<f64>,
+    /// The part of the score that meaning gives; none in lexical mode.
+    pub semantic_score: Option<f64>,
+    /// From the best passage, cut at character boundaries.
+    pub excerpt: String,
+    /// First and last line of that passage, 1-based.
+    pub lines: [u64; 2],
+    /// The memory's title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The memory's tags.
+    pub tags: Vec<String>,
+    /// The version that was searched.
+    pub version: String,
+    /// RFC 3339, UTC.
+    pub updated_at: String,
+}
+
+/// The answer to [`Recall`].
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recalled {
+    /// Best first.
+    pub results: Vec<RecallHit>,
+    /// How it was searched.
+    pub mode: RecallMode,
+    /// How many memories matched.
+    pub total: u64,
+    /// How many of them are in `results`.
+    pub returned: u64,
+    /// Whether some that matched are not in `results`.
+    pub truncated: bool,
+}
+
+/// Reads one memory whole.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Get {
+    /// The memory's name.
+    pub key: String,
+}
+
+/// One memory, whole. `Debug` is not derived: it holds memory text.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The memory's name.
+    pub key: String,
+    /// What was remembered, byte for byte.
+    pub text: String,
+    /// Its title.
+    pub title: Option<String>,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Its metadata.
+    pub metadata: Option<Map<String, Value>>,
+    /// Opaque; changes on every write.
+    pub version: String,
+    /// RFC 3339, UTC.
+    pub created_at: String,
+    /// RFC 3339, UTC.
+    pub updated_at: String,
+    /// Length of the text in bytes.
+    pub bytes: u64,
+}
+
+/// Lists memories in the order of their names, a page at a time.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    /// Only names that start with this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Only memories that carry this tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// How many to return at most; 50 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// `next_cursor` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// One memory in a [`Listing`], without its text.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed {
+    /// The memory's name.
+    pub key: String,
+    /// Its title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Opaque; changes on every write.
+    pub version: String,
+    /// RFC 3339, UTC.
+    pub created_at: String,
+    /// RFC 3339, UTC.
+    pub updated_at: String,
+    /// Length of the text in bytes.
+    pub bytes: u64,
+}
+
+/// The answer to [`List`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// This page.
+    pub memories: Vec<Listed>,
+    /// How many memories match in all.
+    pub total: u64,
+    /// How many are on this page.
+    pub returned: u64,
+    /// Whether more follow.
+    pub truncated: bool,
+    /// Pass it as `cursor` for the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// Forgets memories for good: exactly one of `key`, `keys` and `prefix`.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forget {
+    /// One memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Several memories, in one transaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
+    /// Every memory whose name starts with this, in one transaction; needs `confirm`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Must be true with `prefix`.
+    #[serde(default)]
+    pub confirm: bool,
+}
+
+/// The answer to [`Forget`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forgotten {
+    /// How many memories were forgotten.
+    pub forgotten: u64,
+    /// Names in `keys` that no memory had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+}
+
+/// Sizes and limits of an open store.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Version of the engine.
+    pub version: String,
+    /// The open namespace.
+    pub namespace: String,
+    /// How many memories there are.
+    pub memories: u64,
+    /// How many of them are files under `/memories`.
+    pub files: u64,
+    /// Bytes of text in all memories.
+    pub text_bytes: u64,
+    /// Bytes of the store's file on disk.
+    pub store_bytes: u64,
+    /// Records that could not be opened; `warm-mcp doctor` names them.
+    pub damaged_records: u64,
+    /// Recall: mode and index.
+    pub recall: RecallStats,
+    /// How the store is sealed.
+    pub encryption: EncryptionStats,
+    /// What computes: `cpu` until a device is in use.
+    pub device: String,
+    /// The search kernel in use.
+    pub kernel: String,
+    /// The limits in force.
+    pub limits: Limits,
+}
+
+/// The state of the index.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecallStats {
+    /// The mode of a recall that names none.
+    pub mode: RecallMode,
+    /// False while the index is being rebuilt; recall waits for it.
+    pub ready: bool,
+    /// Passages in the index.
+    pub passages: u64,
+    /// Distinct terms are not counted exactly over segments; segments are.
+    pub segments: u64,
+}
+
+/// How a store is sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EncryptionStats {
+    /// Version of the format on disk.
+    pub format: u16,
+    /// The cipher of the records.
+    pub cipher: String,
+    /// How the store secret was opened: `identity` or `passphrase`.
+    pub opened_with: String,
+}
+
+/// Limits of an open store. Sizes are in bytes unless their name says characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Longest text of one memory.
+    pub max_text_bytes: u64,
+    /// Longest `view`, in characters.
+    pub max_view_chars: u64,
+    /// Longest path in the memory tree, and longest key.
+    pub max_path_bytes: u64,
+    /// Longest segment of a path.
+    pub max_name_bytes: u64,
+    /// Most segments below `/memories`.
+    pub max_levels: u64,
+    /// Longest title.
+    pub max_title_bytes: u64,
+    /// Most tags of one memory.
+    pub max_tags: u64,
+    /// Longest tag.
+    pub max_tag_bytes: u64,
+    /// Longest metadata, as JSON.
+    pub max_metadata_bytes: u64,
+    /// Largest `k` of a recall.
+    pub max_top_k: u64,
+    /// Largest `limit` of a list.
+    pub max_page: u64,
+    /// Most names in one `forget` by `keys`.
+    pub max_forget: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_text_bytes: 32 * 1024,
+            max_view_chars: 16_000,
+            max_path_bytes: 240,
+            max_name_bytes: 128,
+            max_levels: 16,
+            max_title_bytes: 256,
+            max_tags: 32,
+            max_tag_bytes: 64,
+            max_metadata_bytes: 4 * 1024,
+            max_top_k: 50,
+            max_page: 200,
+            max_forget: 1_000,
+        }
+    }
+}
+
+/// The kind of a failure, as every door of WARM names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// The request breaks a rule; sending it again changes nothing.
+    InvalidArgument,
+    /// Over a limit.
+    TooLarge,
+    /// No such memory, file or directory.
+    NotFound,
+    /// The name is taken.
+    AlreadyExists,
+    /// `if_version` names another version than the current one.
+    VersionConflict,
+    /// The store can't serve; the message says why.
+    StoreUnavailable,
+    /// Too much at once; try again.
+    Busy,
+    /// Not allowed on this server.
+    Forbidden,
+    /// A fault of WARM's own.
+    Internal,
+}
