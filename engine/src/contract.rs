@@ -47,12 +47,12 @@ pub enum Command {
         /// The lines to put there.
         insert_text: String,
     },
-    /// Delete a file, or a directory with everything under it.
+    /// Remove a file or a whole directory.
     Delete {
         /// What to delete.
         path: String,
     },
-    /// Move a file or a whole directory; the destination must not exist.
+    /// Give a file or directory another path, which must be free.
     Rename {
         /// What to move.
         old_path: String,
@@ -71,7 +71,7 @@ pub struct CommandLimits {
 }
 
 /// Stores or replaces one memory. `Debug` is not derived: fields hold memory text.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remember {
     /// What to remember.
@@ -337,7 +337,7 @@ pub struct RecallStats {
     pub ready: bool,
     /// Passages in the index.
     pub passages: u64,
-    /// Distinct terms are not counted exactly over segments; segments are.
+    /// Compressed segments that hold the older passages; none in a small store.
     pub segments: u64,
 }
 
@@ -379,6 +379,8 @@ pub struct Limits {
     pub max_page: u64,
     /// Most names in one `forget` by `keys`.
     pub max_forget: u64,
+    /// Longest list of results in a `list` or `recall`, as JSON; one result always fits.
+    pub max_reply_bytes: u64,
 }
 
 impl Default for Limits {
@@ -396,6 +398,7 @@ impl Default for Limits {
             max_top_k: 50,
             max_page: 200,
             max_forget: 1_000,
+            max_reply_bytes: 32 * 1024,
         }
     }
 }

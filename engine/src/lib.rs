@@ -1,4 +1,47 @@
 //! The engine of WARM: a sealed, searchable memory for AI agents.
+//!
+//! [`Vault`] opens a data directory with the owner's key, and [`Engine`] serves the memories of
+//! one namespace in it: the memory tool's file commands, memories by name, and recall. What is
+//! kept on disk is sealed records and their sealed keys, and nothing else: names and index are made
+//! from them when a store is opened.
+//!
+//! Dependencies inside the crate point one way, from left to right:
+//!
+//! ```text
+//! engine -> open, memory, records, recall -> commit, maintain -> published -> draft -> state -> record
+//!        -> vault -> files -> open_error -> store -> sealed
+//! ```
 #![forbid(unsafe_code)]
-/// Requests and replies.
+
+mod commit;
 pub mod contract;
+mod draft;
+mod engine;
+mod error;
+mod files;
+pub mod index;
+mod maintain;
+mod memory;
+mod open;
+mod open_error;
+mod path;
+mod published;
+mod recall;
+mod record;
+mod records;
+mod sealed;
+mod state;
+mod store;
+mod time;
+mod vault;
+
+pub use engine::Engine;
+pub use error::Error;
+pub use memory::CommandError;
+pub use open_error::OpenError;
+pub use path::PathError;
+pub use recall::RecallError;
+pub use records::RecordError;
+pub use sealed::FORMAT_VERSION;
+pub use store::StoreError;
+pub use vault::{Passphrase, Vault, VaultOptions};

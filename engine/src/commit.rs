@@ -1,0 +1,307 @@
+//! The one path of every write.
+//!
+//! Writers queue their change and wait. Whoever gets the lead takes everything that is queued,
+//! runs it in order on one [`Draft`], commits the draft as one transaction and only then lets any
+//! of them go: concurrent writers share the syncs of one commit (group commit). Each change is
+//! atomic by itself; one that fails leaves no trace and does not disturb the others.
+//!
+//! Readers never come here: they hold a published state and are not stopped by a commit.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::draft::Draft;
+use crate::published::{IndexChanges, Published};
+use crate::store::{Store, StoreError};
+
+/// Queue and lead. See the module.
+pub(crate) struct Commits {
+    store: Arc<dyn Store>,
+    published: Arc<Published>,
+    queue: Mutex<Vec<Box<dyn Job>>>,
+    lead: Mutex<()>,
+}
+
+/// A queued change.
+trait Job: Send {
+    /// Makes the change, or leaves the draft as it was.
+    fn run(&mut self, draft: &mut Draft<'_>);
+    /// Tells the writer how it ended.
+    fn settle(self: Box<Self>, committed: &Result<(), StoreError>);
+}
+
+type Outcome<R, E> = Arc<Mutex<Option<Result<R, E>>>>;
+
+struct Change<F, R, E> {
+    change: Option<F>,
+    result: Option<Result<R, E>>,
+    outcome: Outcome<R, E>,
+}
+
+impl<F, R, E> Job for Change<F, R, E>
+where
+    F: FnOnce(&mut Draft<'_>) -> Result<R, E> + Send,
+    R: Send,
+    E: From<StoreError> + Send,
+{
+    fn run(&mut self, draft: &mut Draft<'_>) {
+        let Some(change) = self.change.take() else { return };
+        let mark = draft.mark();
+        // A fault in one change is that writer's alone.
+        let result = catch_unwind(AssertUnwindSafe(|| change(draft)))
+            .unwrap_or_else(|_| Err(StoreError::Fault("the change could not be made").into()));
+        if result.is_err() {
+            draft.reset(mark);
+        }
+        self.result = Some(result);
+    }
+
+    fn settle(self: Box<Self>, committed: &Result<(), StoreError>) {
+        let result = match committed {
+            Ok(()) => self.result,
+            // Even a refusal may rest on a change that did not happen after all.
+            Err(error) => Some(Err(error.clone().into())),
+        };
+        *self.outcome.lock() = result;
+    }
+}
+
+impl Commits {
+    pub(crate) fn new(store: Arc<dyn Store>, published: Arc<Published>) -> Self {
+        Self { store, published, queue: Mutex::default(), lead: Mutex::default() }
+    }
+
+    /// Makes a change and returns once it is durable and every later read sees it.
+    ///
+    /// Changes are made in the order in which they are queued.
+    pub(crate) fn write<R, E>(
+        &self,
+        change: impl FnOnce(&mut Draft<'_>) -> Result<R, E> + Send + 'static,
+    ) -> Result<R, E>
+    where
+        R: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let outcome: Outcome<R, E> = Arc::default();
+        let job = Change { change: Some(change), result: None, outcome: Arc::clone(&outcome) };
+        self.queue.lock().push(Box::new(job));
+        let lead = self.lead.lock();
+        if outcome.lock().is_none() {
+            let jobs = std::mem::take(&mut *self.queue.lock());
+            self.commit(jobs);
+        }
+        drop(lead);
+        // Empty only if the one that led panicked, which shuts the store.
+        let settled = outcome.lock().take();
+        settled.unwrap_or_else(|| Err(StoreError::Shut.into()))
+    }
+
+    /// Runs, commits and publishes; called by the one that leads.
+    fn commit(&self, mut jobs: Vec<Box<dyn Job>>) {
+        let base = self.published.latest();
+        let mut draft = Draft::new(&base);
+        for job in &mut jobs {
+            job.run(&mut draft);
+        }
+        let committed = if draft.is_empty() { Ok(()) } else { self.make_durable(&draft) };
+        for job in jobs {
+            job.settle(&committed);
+        }
+    }
+
+    fn make_durable(&self, draft: &Draft<'_>) -> Result<(), StoreError> {
+        let epoch = self.store.next_epoch();
+        let batch = draft.seal(epoch)?;
+        let changes = IndexChanges::of(draft);
+        // From here until it is published, the store may be ahead of what readers see; if this ends
+        // in any other way than the last line, nothing may be built on that.
+        let commit = self.published.begin_commit()?;
+        if let Err(error) = self.store.commit(&batch) {
+            tracing::error!(%error, "a commit failed; the store is shut until it is opened again");
+            return Err(error);
+        }
+        commit.publish(draft.names.clone(), epoch, changes);
+        Ok(())
+    }
+
+    /// Size of the store on disk in bytes.
+    pub(crate) fn store_bytes(&self) -> u64 {
+        self.store.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+    use crate::files::open_private;
+    use crate::record::Record;
+    use crate::sealed::RecordId;
+    use crate::state::{Names, State};
+    use crate::store::{Batch, RedbStore, Snapshot};
+    use crate::vault::{Vault, VaultOptions};
+
+    /// A store whose commits can be counted, held up and made to fail.
+    struct Harness {
+        inner: RedbStore,
+        commits: AtomicU64,
+        fail_from: AtomicU64,
+        /// Taken for each commit.
+        gate: Mutex<()>,
+    }
+
+    impl Store for Harness {
+        fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+            self.inner.snapshot()
+        }
+
+        fn salt(&self) -> &[u8; 16] {
+            self.inner.salt()
+        }
+
+        fn next_epoch(&self) -> u64 {
+            self.inner.next_epoch()
+        }
+
+        fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+            drop(self.gate.lock());
+            let number = self.commits.fetch_add(1, Ordering::SeqCst);
+            self.inner.commit(batch)?;
+            if number >= self.fail_from.load(Ordering::SeqCst) {
+                // As when the sync after the last write fails: the batch may be there all the same.
+                return Err(StoreError::Medium("made to fail".into()));
+            }
+            Ok(())
+        }
+
+        fn bytes(&self) -> u64 {
+            self.inner.bytes()
+        }
+    }
+
+    struct Setup {
+        _dir: tempfile::TempDir,
+        store: Arc<Harness>,
+        published: Arc<Published>,
+        commits: Commits,
+    }
+
+    fn setup() -> Setup {
+        let dir = tempfile::tempdir().unwrap();
+        let options = VaultOptions { data_dir: dir.path().join("d"), identity: None, passphrase: None };
+        let vault = Vault::open(&options).unwrap();
+        let inner = RedbStore::create(open_private(&dir.path().join("s")).unwrap()).unwrap();
+        let keys = vault.record_keys("n", inner.salt());
+        let store = Arc::new(Harness {
+            inner,
+            commits: AtomicU64::new(0),
+            fail_from: AtomicU64::new(u64::MAX),
+            gate: Mutex::new(()),
+        });
+        let published =
+            Arc::new(Published::new(State::new(Names::default(), keys, Arc::clone(&store) as _, 0)));
+        let commits = Commits::new(Arc::clone(&store) as _, Arc::clone(&published));
+        Setup { _dir: dir, store, published, commits }
+    }
+
+    fn put(commits: &Commits, key: &str) -> Result<RecordId, StoreError> {
+        let key = key.to_owned();
+        commits.write(move |draft| Ok(draft.put(Record::new(key, "text".into(), 0, 0))))
+    }
+
+    fn keys(setup: &Setup) -> Vec<String> {
+        setup.published.latest().names.iter().map(|entry| entry.key.to_string()).collect()
+    }
+
+    #[test]
+    fn writers_that_wait_together_share_one_commit_in_their_order() {
+        let setup = setup();
+        let held = setup.store.gate.lock();
+        thread::scope(|scope| {
+            let first = scope.spawn(|| put(&setup.commits, "first"));
+            // The first leads and is held up at its commit; the others queue behind it.
+            while !setup.commits.queue.lock().is_empty() || !setup.commits.lead.is_locked() {
+                thread::yield_now();
+            }
+            let others: Vec<_> = (0..8)
+                .map(|n| {
+                    let setup = &setup;
+                    let writer = scope.spawn(move || put(&setup.commits, &format!("other {n}")));
+                    while setup.commits.queue.lock().len() != n + 1 {
+                        thread::yield_now();
+                    }
+                    writer
+                })
+                .collect();
+            assert!(keys(&setup).is_empty(), "nothing is seen before it is durable");
+            drop(held);
+            first.join().unwrap().unwrap();
+            for other in others {
+                other.join().unwrap().unwrap();
+            }
+        });
+        assert_eq!(setup.store.commits.load(Ordering::SeqCst), 2);
+        assert_eq!(keys(&setup).len(), 9);
+    }
+
+    #[test]
+    fn a_change_that_fails_or_panics_leaves_no_trace_and_disturbs_no_other() {
+        let setup = setup();
+        put(&setup.commits, "kept").unwrap();
+        let refused: Result<(), StoreError> = setup.commits.write(|draft| {
+            draft.put(Record::new("half".into(), "text".into(), 0, 0));
+            draft.remove("kept");
+            Err(StoreError::InUse)
+        });
+        assert!(matches!(refused, Err(StoreError::InUse)));
+        let panicked: Result<(), StoreError> = setup.commits.write(|draft| {
+            draft.remove("kept");
+            panic!("a fault on purpose")
+        });
+        assert!(matches!(panicked, Err(StoreError::Fault(_))));
+        put(&setup.commits, "later").unwrap();
+        assert_eq!(keys(&setup), ["kept", "later"]);
+        assert_eq!(setup.store.commits.load(Ordering::SeqCst), 2, "what changes nothing is not committed");
+    }
+
+    #[test]
+    fn after_a_failed_commit_nothing_is_acknowledged_and_no_reader_waits_for_ever() {
+        let setup = setup();
+        put(&setup.commits, "acknowledged").unwrap();
+        setup.store.fail_from.store(1, Ordering::SeqCst);
+        assert!(matches!(put(&setup.commits, "lost"), Err(StoreError::Medium(_))));
+        assert!(matches!(put(&setup.commits, "later"), Err(StoreError::Shut)));
+        assert_eq!(keys(&setup), ["acknowledged"]);
+        // The store is ahead of what is published: a reader is told so, since it can't be served.
+        let (answer, answered) = mpsc::channel();
+        let published = Arc::clone(&setup.published);
+        thread::spawn(move || answer.send(published.state().map(|_| ())));
+        let told = answered.recv_timeout(std::time::Duration::from_secs(10)).expect("readers do not hang");
+        assert!(matches!(told, Err(StoreError::Shut)));
+    }
+
+    #[test]
+    fn readers_go_on_while_a_commit_waits_for_the_disk() {
+        let setup = setup();
+        put(&setup.commits, "before").unwrap();
+        let held = setup.store.gate.lock();
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| put(&setup.commits, "during"));
+            while !setup.commits.queue.lock().is_empty() || !setup.commits.lead.is_locked() {
+                thread::yield_now();
+            }
+            let state = setup.published.state().unwrap();
+            let entry = state.names.get("before").unwrap();
+            assert!(state.read(entry).unwrap().is_some());
+            drop(held);
+            writer.join().unwrap().unwrap();
+            assert!(state.read(entry).unwrap().is_some(), "a moment stays while it is held");
+        });
+        assert_eq!(keys(&setup), ["before", "during"]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Changes on the way to a commit: the names as they will be, and what is to be written.
+//!
+//! A draft collects the changes of several writers. Each is atomic: [`Draft::mark`] before it and
+//! [`Draft::reset`] if it fails.
+
+use std::sync::Arc;
+
+use rpds::HashTrieMapSync;
+
+use crate::record::{Entry, Record};
+use crate::sealed::RecordId;
+use crate::state::{Names, State};
+use crate::store::{Batch, StoreError};
+use crate::time;
+
+/// See the module.
+pub(crate) struct Draft<'a> {
+    /// The names as they will be.
+    pub(crate) names: Names,
+    base: &'a State,
+    /// What is to be written.
+    puts: HashTrieMapSync<RecordId, Arc<Record>>,
+    /// Records of the base that go. Only ever grows, so that a mark is its length.
+    removes: Vec<RecordId>,
+    now: u64,
+}
+
+/// A moment of a draft, to go back to.
+pub(crate) struct Mark {
+    names: Names,
+    puts: HashTrieMapSync<RecordId, Arc<Record>>,
+    removes: usize,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(base: &'a State) -> Self {
+        Self {
+            names: base.names.clone(),
+            base,
+            puts: HashTrieMapSync::default(),
+            removes: Vec::new(),
+            now: time::now(),
+        }
+    }
+
+    /// The time of this commit.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// The record of an entry of this draft.
+    pub(crate) fn read(&self, entry: &Entry) -> Result<Option<Arc<Record>>, StoreError> {
+        match self.puts.get(&entry.id) {
+            Some(record) => Ok(Some(Arc::clone(record))),
+            None => Ok(self.base.read(entry)?.map(Arc::new)),
+        }
+    }
+
+    /// Writes a record under its name, in place of the one that has it. Returns the new version's id.
+    pub(crate) fn put(&mut self, record: Record) -> RecordId {
+        let id = RecordId::random();
+        let replaced = self.names.insert(Entry::of(id, &record));
+        self.puts.insert_mut(id, Arc::new(record));
+        self.drop_version(replaced);
+        id
+    }
+
+    /// Removes the record of a name, if there is one.
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        let removed = self.names.remove(name);
+        let existed = removed.is_some();
+        self.drop_version(removed);
+        existed
+    }
+
+    fn drop_version(&mut self, entry: Option<Arc<Entry>>) {
+        if let Some(entry) = entry
+            && !self.puts.remove_mut(&entry.id)
+        {
+            self.removes.push(entry.id);
+        }
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { names: self.names.clone(), puts: self.puts.clone(), removes: self.removes.len() }
+    }
+
+    pub(crate) fn reset(&mut self, mark: Mark) {
+        self.names = mark.names;
+        self.puts = mark.puts;
+        self.removes.truncate(mark.removes);
+    }
+
+    /// Whether nothing would be written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.puts.is_empty() && self.removes.is_empty()
+    }
+
+    /// What is to be written and removed.
+    pub(crate) fn changes(&self) -> (impl Iterator<Item = (&RecordId, &Arc<Record>)>, &[RecordId]) {
+        (self.puts.iter(), &self.removes)
+    }
+
+    /// Seals the changes for the store.
+    pub(crate) fn seal(&self, epoch: u64) -> Result<Batch, StoreError> {
+        let puts = self
+            .puts
+            .iter()
+            .map(|(id, record)| Ok((*id, record.seal(&self.base.keys, id, epoch)?)))
+            .collect::<Result<_, StoreError>>()?;
+        Ok(Batch { puts, removes: self.removes.clone() })
+    }
+}

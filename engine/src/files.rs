@@ -1,0 +1,172 @@
+//! Private files and directories: owner-only from their creation, and durable once made.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use crate::open_error::OpenError;
+
+/// Makes a directory and its missing parents, readable by their owner alone, and durable.
+pub(crate) fn private_dir(path: &Path) -> Result<(), OpenError> {
+    let missing: Vec<_> =
+        path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).collect();
+    for dir in missing.into_iter().rev() {
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        match builder.create(dir) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+            made => made.map_err(OpenError::io("make the directory", dir))?,
+        }
+        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match sync_dir(parent) {
+            // A directory that may be written but not read can't be opened to be synced.
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
+            synced => synced.map_err(OpenError::io("sync the directory", parent))?,
+        }
+    }
+    if path.is_dir() { Ok(()) } else { Err(OpenError::NotADirectory(path.to_owned())) }
+}
+
+/// Whether a file was made by this call, or was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    ByUs,
+    Before,
+}
+
+/// How a temporary file's name begins and ends.
+const TEMPORARY: (&str, &str) = (".warm-", ".tmp");
+
+/// Removes temporary files that were left by starts that were cut short: one may hold a key. Nobody
+/// else may be making files in `dir` meanwhile.
+pub(crate) fn sweep(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1) {
+            // What can't be removed is of no use to anyone who can't read it either.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Makes `path` hold `contents`, whole and on disk, unless it exists already.
+///
+/// The contents go to a temporary file (owner-only), which is synced and then given its name
+/// without replacing: of two callers at once one wins, and no reader ever sees half a file. The
+/// parent directory is synced in either case, so that what is found is also durable.
+pub(crate) fn make_durable(path: &Path, contents: &[u8]) -> Result<Made, OpenError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let write = || -> io::Result<Made> {
+        let mut temporary =
+            tempfile::Builder::new().prefix(TEMPORARY.0).suffix(TEMPORARY.1).tempfile_in(dir)?;
+        temporary.write_all(contents)?;
+        temporary.as_file().sync_all()?;
+        let made = match temporary.persist_noclobber(path) {
+            Ok(_) => Made::ByUs,
+            Err(refused) if refused.error.kind() == io::ErrorKind::AlreadyExists => Made::Before,
+            Err(refused) => return Err(refused.error),
+        };
+        sync_dir(dir)?;
+        Ok(made)
+    };
+    write().map_err(OpenError::io("write", path))
+}
+
+/// Gives a whole and synced file its name, durably and without replacing one that is there.
+pub(crate) fn give_name(unfinished: &Path, path: &Path) -> Result<(), OpenError> {
+    let named = tempfile::TempPath::try_from_path(unfinished)
+        .and_then(|unfinished| unfinished.persist_noclobber(path).map_err(io::Error::from));
+    named.map_err(OpenError::io("make", path))?;
+    let dir = path.parent().unwrap_or(Path::new("."));
+    sync_dir(dir).map_err(OpenError::io("sync the directory", dir))
+}
+
+/// Makes the names in `dir` durable.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    // Windows has no way to sync a directory, and needs none.
+    if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
+}
+
+/// Opens a file to read and write, making it private if it is new.
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Reads a small file, or `None` if it does not exist. A file beyond `limit` bytes, or one that is not
+/// a regular file, is refused.
+pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, OpenError> {
+    let refused = |reason: String| OpenError::Damaged { path: path.to_owned(), reason };
+    match fs::metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(OpenError::io("read", path)(e)),
+        Ok(meta) if !meta.is_file() => return Err(refused("it is not a regular file".into())),
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
+    read.map_err(OpenError::io("read", path))?;
+    if bytes.len() as u64 > limit {
+        return Err(refused(format!("it is longer than {limit} bytes")));
+    }
+    Ok(Some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_made_once_and_never_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        assert_eq!(make_durable(&path, b"first").unwrap(), Made::ByUs);
+        assert_eq!(make_durable(&path, b"second").unwrap(), Made::Before);
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_and_directories_are_private_from_their_creation() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let nested = dir.path().join("a/b");
+        private_dir(&nested).unwrap();
+        make_durable(&nested.join("f"), b"x").unwrap();
+        let mode = |p: &Path| fs::metadata(p).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&dir.path().join("a")), 0o700);
+        assert_eq!(mode(&nested), 0o700);
+        assert_eq!(mode(&nested.join("f")), 0o600);
+    }
+
+    #[test]
+    fn what_a_start_that_was_cut_short_left_is_swept_away_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [".warm-x1.tmp", "identity.txt", ".warm-notes", "x.tmp"] {
+            fs::write(dir.path().join(name), "x").unwrap();
+        }
+        sweep(dir.path());
+        assert!(!dir.path().join(".warm-x1.tmp").exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_file_over_the_limit_is_refused_and_a_missing_one_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        assert!(read_small(&path, 4).unwrap().is_none());
+        fs::write(&path, b"12345").unwrap();
+        assert!(matches!(read_small(&path, 4), Err(OpenError::Damaged { .. })));
+        assert_eq!(read_small(&path, 5).unwrap().unwrap(), b"12345");
+        assert!(
+            matches!(read_small(dir.path(), 5), Err(OpenError::Damaged { .. })),
+            "a directory is no file"
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! The commands that change the tree: create, str_replace, insert, delete and rename.
+//!
+//! Each works on a [`Draft`] and either changes it completely or returns an error, upon which the
+//! draft is put back; so every command is atomic.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::CommandError;
+use super::lines::{line_of, lines, numbered};
+use crate::contract::{Command, Limits};
+use crate::draft::Draft;
+use crate::path::{ROOT, check_path};
+use crate::record::{Entry, Record};
+use crate::store::StoreError;
+
+/// Lines shown before and behind a replaced text.
+const CONTEXT: usize = 2;
+/// How much of a text that was looked for a message echoes, in characters.
+const LONGEST_ECHO: usize = 16_000;
+/// Line numbers named for a text that occurs too often; enough to see where.
+const MOST_NUMBERS: usize = 100;
+
+/// What bounds one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Longest view or snippet, in characters.
+    pub(crate) max_view_chars: u64,
+    /// Largest file, in bytes.
+    pub(crate) max_file_bytes: u64,
+}
+
+/// Runs a command that changes the tree; returns its exact result string.
+///
+/// `view` changes nothing and never comes here: [`view`](super::view()) serves it from a state.
+pub(crate) fn edit(
+    draft: &mut Draft<'_>,
+    command: Command,
+    limits: &Limits,
+    bounds: Bounds,
+) -> Result<String, CommandError> {
+    let max_file_bytes = bounds.max_file_bytes;
+    match command {
+        Command::View { path, .. } => Err(CommandError::NotAFile(path)),
+        Command::Create { path, file_text } => create(draft, path, file_text, limits, max_file_bytes),
+        Command::StrReplace { path, old_str, new_str } => {
+            check_path(&path, limits)?;
+            str_replace(draft, &path, &old_str, new_str.as_deref().unwrap_or_default(), bounds)
+        }
+        Command::Insert { path, insert_line, insert_text } => {
+            check_path(&path, limits)?;
+            insert(draft, &path, insert_line, &insert_text, max_file_bytes)
+        }
+        Command::Delete { path } => {
+            check_path(&path, limits)?;
+            delete(draft, &path)
+        }
+        Command::Rename { old_path, new_path } => {
+            check_path(&old_path, limits)?;
+            check_path(&new_path, limits)?;
+            rename(draft, &old_path, &new_path, limits)
+        }
+    }
+}
+
+fn create(
+    draft: &mut Draft<'_>,
+    path: String,
+    text: String,
+    limits: &Limits,
+    max_bytes: u64,
+) -> Result<String, CommandError> {
+    check_path(&path, limits)?;
+    check_size(&path, text.len(), max_bytes)?;
+    if draft.names.get(&path).is_some() || draft.names.is_dir(&path) {
+        return Err(CommandError::FileExists(path));
+    }
+    check_not_under_a_file(draft, &path)?;
+    let done = format!("File created successfully at: {path}");
+    draft.put(Record::new(path, text, draft.now(), draft.now()));
+    Ok(done)
+}
+
+fn str_replace(
+    draft: &mut Draft<'_>,
+    path: &str,
+    old: &str,
+    new: &str,
+    bounds: Bounds,
+) -> Result<String, CommandError> {
+    let record = file(draft, path)?;
+    if old.is_empty() {
+        return Err(CommandError::EmptyOldStr(path.into()));
+    }
+    let text = &record.text;
+    let Some(at) = text.find(old) else {
+        return Err(CommandError::NoMatch { old_str: echo(old), path: path.into() });
+    };
+    if text[at + old.len()..].contains(old) {
+        return Err(CommandError::ManyMatches { old_str: echo(old), lines: match_lines(text, old) });
+    }
+    let edited = [&text[..at], new, &text[at + old.len()..]].concat();
+    check_size(path, edited.len(), bounds.max_file_bytes)?;
+    let snippet = snippet(&edited, line_of(text, at) - 1, bounds.max_view_chars);
+    draft.put(record.edited(edited, draft.now()));
+    Ok(format!(
+        "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
+    ))
+}
+
+/// What was looked for, cut if it is longer than any view.
+fn echo(old: &str) -> String {
+    match old.char_indices().nth(LONGEST_ECHO) {
+        Some((end, _)) => format!("{}…", &old[..end]),
+        None => old.into(),
+    }
+}
+
+/// The line of each occurrence, overlapping ones too, as the SDK counts them.
+fn match_lines(text: &str, old: &str) -> String {
+    let first_char = old.chars().next().map_or(1, char::len_utf8);
+    let (mut from, mut numbers) = (0, Vec::new());
+    while let Some(found) = text.get(from..).and_then(|rest| rest.find(old)) {
+        if numbers.len() == MOST_NUMBERS {
+            numbers.push("…".to_owned());
+            break;
+        }
+        let at = from + found;
+        numbers.push(line_of(text, at).to_string());
+        from = at + first_char;
+    }
+    numbers.join(", ")
+}
+
+/// The changed line and its neighbours. Split as the SDK does, the line behind a final LF included.
+fn snippet(text: &str, changed: usize, max_chars: u64) -> String {
+    let first = changed.saturating_sub(CONTEXT);
+    let shown: Vec<_> = text
+        .split('\n')
+        .enumerate()
+        .skip(first)
+        .take(changed + CONTEXT + 1 - first)
+        .map(|(index, line)| numbered(index + 1, line))
+        .collect();
+    let mut out = shown.join("\n");
+    let limit = usize::try_from(max_chars).unwrap_or(usize::MAX);
+    if let Some((at, _)) = out.char_indices().nth(limit) {
+        out.truncate(at);
+        let _ = write!(out, "\n\n[The snippet was cut after {limit} characters.]");
+    }
+    out
+}
+
+fn insert(
+    draft: &mut Draft<'_>,
+    path: &str,
+    line: i64,
+    text: &str,
+    max_bytes: u64,
+) -> Result<String, CommandError> {
+    let record = file(draft, path)?;
+    let mut lines = lines(&record.text);
+    let at = usize::try_from(line)
+        .ok()
+        .filter(|&at| at <= lines.len())
+        .ok_or(CommandError::InsertLine { line, lines: lines.len() })?;
+    lines.insert(at, text.trim_end_matches('\n'));
+    let mut edited = lines.join("\n");
+    if !edited.ends_with('\n') {
+        edited.push('\n');
+    }
+    check_size(path, edited.len(), max_bytes)?;
+    draft.put(record.edited(edited, draft.now()));
+    Ok(format!("The file {path} has been edited."))
+}
+
+fn delete(draft: &mut Draft<'_>, path: &str) -> Result<String, CommandError> {
+    if path == ROOT {
+        return Err(CommandError::Root("delete"));
+    }
+    let doomed = at_or_under(draft, path);
+    if doomed.is_empty() {
+        return Err(CommandError::Missing(path.into()));
+    }
+    for entry in doomed {
+        draft.remove(&entry.key);
+    }
+    Ok(format!("Successfully deleted {path}"))
+}
+
+fn rename(draft: &mut Draft<'_>, old: &str, new: &str, limits: &Limits) -> Result<String, CommandError> {
+    if old == ROOT {
+        return Err(CommandError::Root("rename"));
+    }
+    if draft.names.get(new).is_some() || draft.names.is_dir(new) {
+        return Err(CommandError::DestinationExists(new.into()));
+    }
+    let moved = at_or_under(draft, old);
+    if moved.is_empty() {
+        return Err(CommandError::Missing(old.into()));
+    }
+    if new.strip_prefix(old).is_some_and(|rest| rest.starts_with('/')) {
+        return Err(CommandError::IntoItself { old_path: old.into(), new_path: new.into() });
+    }
+    check_not_under_a_file(draft, new)?;
+    for entry in moved {
+        let key = format!("{new}{}", &entry.key[old.len()..]);
+        check_path(&key, limits)?;
+        let record = draft.read(&entry)?.ok_or(StoreError::Fault("a file could not be moved"))?;
+        draft.remove(&entry.key);
+        draft.put(record.renamed(key, draft.now()));
+    }
+    Ok(format!("Successfully renamed {old} to {new}"))
+}
+
+/// The file at `path`, for editing.
+fn file(draft: &Draft<'_>, path: &str) -> Result<Arc<Record>, CommandError> {
+    let nothing = || CommandError::NothingThere(path.into());
+    match draft.names.get(path) {
+        Some(entry) => draft.read(entry)?.ok_or_else(nothing),
+        None if draft.names.is_dir(path) => Err(CommandError::NotAFile(path.into())),
+        None => Err(nothing()),
+    }
+}
+
+fn at_or_under(draft: &Draft<'_>, path: &str) -> Vec<Arc<Entry>> {
+    draft.names.get(path).into_iter().chain(draft.names.under(path)).cloned().collect()
+}
+
+/// A file can't be a directory too.
+fn check_not_under_a_file(draft: &Draft<'_>, path: &str) -> Result<(), CommandError> {
+    match draft.names.file_above(path) {
+        Some(file) => Err(CommandError::UnderAFile { path: path.into(), file: file.into() }),
+        None => Ok(()),
+    }
+}
+
+fn check_size(path: &str, bytes: usize, limit: u64) -> Result<(), CommandError> {
+    let bytes = bytes as u64;
+    if bytes > limit {
+        return Err(CommandError::TooLarge { path: path.into(), bytes, limit });
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! One memory as it is sealed, and what is kept of it in memory.
+//!
+//! Everything that tells something about a memory, its name and times included, is inside the
+//! seal. The encoding is postcard's (<https://postcard.jamesmunns.com/wire-format>).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::contract::Listed;
+use crate::path::is_tree_key;
+use crate::sealed::{RecordId, SealedRecord};
+use crate::store::{Snapshot, StoreError};
+use crate::time::rfc3339;
+use crate::vault::RecordKeys;
+
+/// The tag that every file of the memory tree carries. It follows from the name and is not stored.
+pub(crate) const FILE_TAG: &str = "memory-file";
+
+/// A memory, whole. Wiped when dropped; `Debug` is not derived.
+#[derive(Clone, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct Record {
+    pub(crate) key: String,
+    /// Whether the key was made up, so that its characters mean nothing.
+    pub(crate) key_made_up: bool,
+    pub(crate) title: Option<String>,
+    /// Without [`FILE_TAG`].
+    pub(crate) tags: Vec<String>,
+    /// A JSON object.
+    pub(crate) metadata: Option<String>,
+    /// Milliseconds since 1970, UTC.
+    pub(crate) created_at: u64,
+    /// Milliseconds from then to this version; a small number, which is encoded in few bytes.
+    age: u64,
+    pub(crate) text: String,
+}
+
+impl Record {
+    /// A memory that is new, or replaces another of its name.
+    pub(crate) fn new(key: String, text: String, created_at: u64, now: u64) -> Self {
+        Self {
+            key,
+            key_made_up: false,
+            title: None,
+            tags: Vec::new(),
+            metadata: None,
+            created_at,
+            age: now.saturating_sub(created_at),
+            text,
+        }
+    }
+
+    /// When this version was written, in milliseconds since 1970, UTC.
+    pub(crate) fn updated_at(&self) -> u64 {
+        self.created_at.saturating_add(self.age)
+    }
+
+    fn touch(&mut self, now: u64) {
+        self.age = self.age.max(now.saturating_sub(self.created_at));
+    }
+
+    /// The same memory with another text.
+    pub(crate) fn edited(&self, text: String, now: u64) -> Self {
+        let mut edited = self.clone();
+        edited.text = text;
+        edited.touch(now);
+        edited
+    }
+
+    /// The same memory under another name.
+    pub(crate) fn renamed(&self, key: String, now: u64) -> Self {
+        let mut renamed = self.clone();
+        renamed.key = key;
+        renamed.touch(now);
+        renamed
+    }
+
+    /// Seals this version under a key of its own.
+    pub(crate) fn seal(
+        &self,
+        keys: &RecordKeys,
+        id: &RecordId,
+        epoch: u64,
+    ) -> Result<SealedRecord, StoreError> {
+        let refused = |reason: &str| StoreError::Record { id: id.to_string().into(), reason: reason.into() };
+        let payload =
+            postcard::to_allocvec(self).map(Zeroizing::new).map_err(|_| refused("it can't be encoded"))?;
+        keys.seal(id, epoch, &payload).ok_or_else(|| refused("it is 4 GiB or longer"))
+    }
+
+    /// Reads one version, or `None` if the snapshot has none of that id.
+    pub(crate) fn read(
+        snapshot: &dyn Snapshot,
+        keys: &RecordKeys,
+        id: &RecordId,
+    ) -> Result<Option<Self>, StoreError> {
+        let Some(sealed) = snapshot.record(id)? else {
+            return Ok(None);
+        };
+        let refused =
+            |reason: String| StoreError::Record { id: id.to_string().into(), reason: reason.into() };
+        let payload = keys.unseal(id, &sealed).map_err(|e| refused(e.to_string()))?;
+        postcard::from_bytes(&payload).map(Some).map_err(|_| refused("its contents are malformed".into()))
+    }
+}
+
+/// What is kept in memory of the current version of a memory: everything but text and metadata.
+pub(crate) struct Entry {
+    pub(crate) id: RecordId,
+    pub(crate) key: Arc<str>,
+    pub(crate) title: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) created_at: u64,
+    pub(crate) updated_at: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Entry {
+    pub(crate) fn of(id: RecordId, record: &Record) -> Self {
+        let implied = is_tree_key(&record.key).then(|| FILE_TAG.to_owned());
+        Self {
+            id,
+            key: record.key.as_str().into(),
+            title: record.title.clone(),
+            tags: record.tags.iter().cloned().chain(implied).collect(),
+            created_at: record.created_at,
+            updated_at: record.updated_at(),
+            bytes: record.text.len() as u64,
+        }
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        is_tree_key(&self.key)
+    }
+
+    pub(crate) fn has_tag(&self, tag: &str) -> bool {
+        self.tags.iter().any(|own| own == tag)
+    }
+
+    pub(crate) fn listed(&self) -> Listed {
+        Listed {
+            key: self.key.to_string(),
+            title: self.title.clone(),
+            tags: self.tags.clone(),
+            version: self.id.version(),
+            created_at: rfc3339(self.created_at),
+            updated_at: rfc3339(self.updated_at),
+            bytes: self.bytes,
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Memories by name: remember, get, list and forget, over the same records as the memory tree.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::contract::{
+    ErrorCode, Forget, Forgotten, Get, Limits, List, Listed, Listing, Memory, Remember, Remembered,
+};
+use crate::draft::Draft;
+use crate::path::PathError;
+use crate::path::{check_key, is_tree_key};
+use crate::record::{FILE_TAG, Record};
+use crate::sealed::RecordId;
+use crate::state::{Names, State};
+use crate::store::StoreError;
+use crate::time::rfc3339;
+
+/// How many memories a page of a list holds when the caller does not say.
+const DEFAULT_PAGE: u64 = 50;
+
+/// Why remember, get, list or forget did nothing.
+///
+/// `Display` is meant for the caller and may echo a name it gave; `Debug` shows the kind alone.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The key breaks a rule.
+    #[error(transparent)]
+    Key(#[from] PathError),
+    /// A file stands where a directory would have to be.
+    #[error("Cannot write {key}: {file} is a file, not a directory")]
+    UnderAFile {
+        /// What was to be written.
+        key: String,
+        /// The file in the way.
+        file: String,
+    },
+    /// The name of a directory.
+    #[error("{0} is a directory; name a file below it, or list and forget with it as prefix")]
+    IsADirectory(String),
+    /// An argument breaks a rule.
+    #[error("{0}")]
+    Argument(String),
+    /// An argument is over a limit.
+    #[error(
+        "{what} is {size} {unit}, over the limit of {limit} {unit}; split it into several memories or send less"
+    )]
+    TooLarge {
+        /// Which argument.
+        what: &'static str,
+        /// Its size.
+        size: u64,
+        /// The limit in force.
+        limit: u64,
+        /// What is counted.
+        unit: &'static str,
+    },
+    /// No memory has this name.
+    #[error("there is no memory with the key {0}; list or recall finds the keys that there are")]
+    NotFound(String),
+    /// `create_only`, and the name is taken.
+    #[error("a memory with the key {0} already exists; leave create_only out to replace it")]
+    AlreadyExists(String),
+    /// `if_version` is not the current version.
+    #[error("{key} has changed: if_version is not its current version; get it again and decide anew")]
+    VersionConflict {
+        /// The memory.
+        key: String,
+        /// Its current version; `None` if there is no such memory.
+        current: Option<String>,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl RecordError {
+    /// The kind of failure.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Key(_) | Self::UnderAFile { .. } | Self::IsADirectory(_) | Self::Argument(_) => {
+                ErrorCode::InvalidArgument
+            }
+            Self::TooLarge { .. } => ErrorCode::TooLarge,
+            Self::NotFound(_) => ErrorCode::NotFound,
+            Self::AlreadyExists(_) => ErrorCode::AlreadyExists,
+            Self::VersionConflict { .. } => ErrorCode::VersionConflict,
+            Self::Store(error) => error.code(),
+        }
+    }
+}
+
+impl fmt::Debug for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RecordError({:?})", self.code())
+    }
+}
+
+fn at_most(what: &'static str, unit: &'static str, size: usize, limit: u64) -> Result<(), RecordError> {
+    let size = size as u64;
+    if size > limit { Err(RecordError::TooLarge { what, size, limit, unit }) } else { Ok(()) }
+}
+
+/// Checks a request against the limits before anything is read or written.
+pub(crate) fn check_remember(request: &Remember, limits: &Limits) -> Result<(), RecordError> {
+    if let Some(key) = &request.key {
+        check_key(key, limits)?;
+    }
+    if request.text.is_empty() {
+        return Err(RecordError::Argument("text is empty; say what to remember".into()));
+    }
+    at_most("text", "bytes", request.text.len(), limits.max_text_bytes)?;
+    at_most("title", "bytes", request.title.as_ref().map_or(0, String::len), limits.max_title_bytes)?;
+    check_tags(&request.tags, limits)?;
+    if let Some(metadata) = &request.metadata {
+        let size = serde_json::to_vec(metadata).map_or(usize::MAX, |json| json.len());
+        at_most("metadata", "bytes", size, limits.max_metadata_bytes)?;
+    }
+    if request.if_version.is_some() && request.key.is_none() {
+        return Err(RecordError::Argument(
+            "if_version needs key: say which memory it is the version of".into(),
+        ));
+    }
+    if request.create_only && request.if_version.is_some() {
+        return Err(RecordError::Argument("give create_only or if_version, not both".into()));
+    }
+    Ok(())
+}
+
+/// Checks tags, whether they are stored or filtered by.
+pub(crate) fn check_tags(tags: &[String], limits: &Limits) -> Result<(), RecordError> {
+    at_most("tags", "tags", tags.len(), limits.max_tags)?;
+    for tag in tags {
+        at_most("a tag", "bytes", tag.len(), limits.max_tag_bytes)?;
+        if tag.is_empty() || tag.chars().any(char::is_control) {
+            return Err(RecordError::Argument(
+                "a tag needs at least one character and no control characters".into(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Stores or replaces a memory that [`check_remember`] has passed.
+pub(crate) fn remember(draft: &mut Draft<'_>, request: Remember) -> Result<Remembered, RecordError> {
+    let key_made_up = request.key.is_none();
+    let key = request.key.unwrap_or_else(|| made_up_key(draft));
+    let current = draft.names.get(&key).cloned();
+    if request.create_only && current.is_some() {
+        return Err(RecordError::AlreadyExists(key));
+    }
+    if let Some(expected) = request.if_version {
+        let current = current.as_ref().map(|entry| entry.id.version());
+        if current.as_ref() != Some(&expected) {
+            return Err(RecordError::VersionConflict { key, current });
+        }
+    }
+    if is_tree_key(&key) {
+        if draft.names.is_dir(&key) {
+            return Err(RecordError::IsADirectory(key));
+        }
+        if let Some(file) = draft.names.file_above(&key) {
+            return Err(RecordError::UnderAFile { file: file.into(), key });
+        }
+    }
+    let mut tags: Vec<String> = Vec::with_capacity(request.tags.len());
+    for tag in request.tags {
+        let implied = tag == FILE_TAG && is_tree_key(&key);
+        if !implied && !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    let bytes = request.text.len() as u64;
+    let now = draft.now();
+    let created_at = current.as_ref().map_or(now, |entry| entry.created_at);
+    let mut record = Record::new(key.clone(), request.text, created_at, now);
+    record.key_made_up = key_made_up;
+    record.title = request.title;
+    record.tags = tags;
+    record.metadata = request.metadata.map(|metadata| serde_json::Value::Object(metadata).to_string());
+    let id = draft.put(record);
+    Ok(Remembered { key, version: id.version(), created: current.is_none(), bytes })
+}
+
+/// There is no memory of this name: perhaps it is a directory's.
+fn not_found(names: &Names, key: &str) -> RecordError {
+    if is_tree_key(key) && names.is_dir(key) {
+        return RecordError::IsADirectory(key.into());
+    }
+    RecordError::NotFound(key.into())
+}
+
+/// A key that no memory has.
+fn made_up_key(draft: &Draft<'_>) -> String {
+    loop {
+        let key = format!("memory-{}", RecordId::random().version());
+        if draft.names.get(&key).is_none() {
+            return key;
+        }
+    }
+}
+
+/// Reads a memory whole.
+pub(crate) fn get(state: &State, request: &Get, limits: &Limits) -> Result<Memory, RecordError> {
+    check_key(&request.key, limits)?;
+    let missing = || not_found(&state.names, &request.key);
+    let entry = state.names.get(&request.key).ok_or_else(missing)?;
+    let record = state.read(entry)?.ok_or_else(missing)?;
+    Ok(Memory {
+        key: record.key.clone(),
+        title: record.title.clone(),
+        tags: entry.tags.clone(),
+        metadata: record.metadata.as_ref().and_then(|json| serde_json::from_str(json).ok()),
+        version: entry.id.version(),
+        created_at: rfc3339(entry.created_at),
+        updated_at: rfc3339(entry.updated_at),
+        bytes: entry.bytes,
+        text: record.text.clone(),
+    })
+}
+
+/// One page of the memories, in the order of their names.
+///
+/// The cursor holds the last name of the page, so that a page goes on behind it whatever was added
+/// or forgotten meanwhile: every memory that stays is seen exactly once.
+pub(crate) fn list(state: &State, request: &List, limits: &Limits) -> Result<Listing, RecordError> {
+    let limit = request.limit.unwrap_or(DEFAULT_PAGE);
+    if limit == 0 || limit > limits.max_page {
+        return Err(RecordError::Argument(format!("limit must be from 1 to {}", limits.max_page)));
+    }
+    let prefix = request.prefix.as_deref().unwrap_or_default();
+    check_prefix(prefix, limits)?;
+    let matches = |tags: &[String]| request.tag.as_ref().is_none_or(|tag| tags.contains(tag));
+    let total = if prefix.is_empty() && request.tag.is_none() {
+        state.names.len()
+    } else {
+        state.names.with_prefix(prefix).filter(|entry| matches(&entry.tags)).count() as u64
+    };
+    let after = request.cursor.as_deref().map(decode_cursor).transpose()?;
+    let mut rest: Box<dyn Iterator<Item = _>> = match &after {
+        Some(after) => Box::new(state.names.with_prefix_after(prefix, after)),
+        None => Box::new(state.names.with_prefix(prefix)),
+    };
+    let mut rest = rest.by_ref().filter(|entry| matches(&entry.tags)).peekable();
+    let max_reply_bytes = usize::try_from(limits.max_reply_bytes).unwrap_or(usize::MAX);
+    let (mut memories, mut bytes): (Vec<Listed>, usize) = (Vec::new(), 0);
+    while let Some(entry) = rest.peek() {
+        let listed = entry.listed();
+        let size = serde_json::to_vec(&listed).map_or(0, |json| json.len());
+        if memories.len() as u64 == limit || (!memories.is_empty() && bytes + size > max_reply_bytes) {
+            break;
+        }
+        bytes += size;
+        memories.push(listed);
+        rest.next();
+    }
+    let truncated = rest.peek().is_some();
+    let next_cursor = memories.last().filter(|_| truncated).map(|last| URL_SAFE_NO_PAD.encode(&last.key));
+    Ok(Listing { total, returned: memories.len() as u64, truncated, next_cursor, memories })
+}
+
+fn decode_cursor(cursor: &str) -> Result<String, RecordError> {
+    URL_SAFE_NO_PAD
+        .decode(cursor)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .ok_or_else(|| RecordError::Argument("cursor is not one that list returned; start without it".into()))
+}
+
+fn check_prefix(prefix: &str, limits: &Limits) -> Result<(), RecordError> {
+    at_most("prefix", "bytes", prefix.len(), limits.max_path_bytes)
+}
+
+/// Forgets memories, all in one transaction.
+pub(crate) fn forget(
+    draft: &mut Draft<'_>,
+    request: Forget,
+    limits: &Limits,
+) -> Result<Forgotten, RecordError> {
+    match (request.key, request.keys, request.prefix) {
+        (Some(key), None, None) => {
+            check_key(&key, limits)?;
+            if draft.remove(&key) {
+                Ok(Forgotten { forgotten: 1, missing: Vec::new() })
+            } else {
+                Err(not_found(&draft.names, &key))
+            }
+        }
+        (None, Some(keys), None) => {
+            at_most("keys", "keys", keys.len(), limits.max_forget)?;
+            keys.iter().try_for_each(|key| check_key(key, limits))?;
+            let mut forgotten = Forgotten { forgotten: 0, missing: Vec::new() };
+            for key in keys {
+                if draft.remove(&key) {
+                    forgotten.forgotten += 1;
+                } else {
+                    forgotten.missing.push(key);
+                }
+            }
+            Ok(forgotten)
+        }
+        (None, None, Some(prefix)) => {
+            check_prefix(&prefix, limits)?;
+            if prefix.is_empty() {
+                return Err(RecordError::Argument(
+                    "prefix is empty, which would forget everything; name the prefixes one by one".into(),
+                ));
+            }
+            let doomed: Vec<_> = draft.names.with_prefix(&prefix).map(|entry| entry.key.clone()).collect();
+            if !request.confirm {
+                let first: Vec<_> = doomed.iter().take(3).map(|key| &**key).collect();
+                return Err(RecordError::Argument(format!(
+                    "this would forget {} memories for good, the first of them {}; send confirm: true to do it",
+                    doomed.len(),
+                    if first.is_empty() { "none".to_owned() } else { first.join(", ") },
+                )));
+            }
+            for key in &doomed {
+                draft.remove(key);
+            }
+            Ok(Forgotten { forgotten: doomed.len() as u64, missing: Vec::new() })
+        }
+        _ => Err(RecordError::Argument("give exactly one of key, keys and prefix".into())),
+    }
+}

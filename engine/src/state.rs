@@ -1,0 +1,254 @@
+//! A moment of the memory: which names exist, and the snapshot that holds what they name.
+//!
+//! Names are cheap to clone and to change (persistent maps), so that readers keep the moment they
+//! started with while writers prepare the next one.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
+
+use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
+
+use crate::path::{ROOT, parents};
+use crate::record::{Entry, Record};
+use crate::sealed::RecordId;
+use crate::store::{Snapshot, Store, StoreError};
+use crate::vault::RecordKeys;
+
+/// A name in the order of the tree: `/` ranks before every other character, so that a directory's
+/// files follow each other.
+#[derive(Clone, PartialEq, Eq)]
+struct OrderedName(Box<str>);
+
+impl OrderedName {
+    fn new(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    fn ranks(&self) -> impl Iterator<Item = u16> {
+        self.0.bytes().map(|byte| if byte == b'/' { 0 } else { u16::from(byte) + 1 })
+    }
+}
+
+impl Ord for OrderedName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.ranks().cmp(other.ranks())
+    }
+}
+
+impl PartialOrd for OrderedName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// All names with their entries, and sums over them.
+#[derive(Clone, Default)]
+pub(crate) struct Names {
+    by_name: RedBlackTreeMapSync<OrderedName, Arc<Entry>>,
+    by_id: HashTrieMapSync<RecordId, Arc<Entry>>,
+    files: u64,
+    text_bytes: u64,
+}
+
+impl Names {
+    /// Adds an entry, or replaces the one of its name and returns that.
+    pub(crate) fn insert(&mut self, entry: Entry) -> Option<Arc<Entry>> {
+        let replaced = self.remove(&entry.key);
+        self.files += u64::from(entry.is_file());
+        self.text_bytes += entry.bytes;
+        let entry = Arc::new(entry);
+        self.by_id.insert_mut(entry.id, Arc::clone(&entry));
+        self.by_name.insert_mut(OrderedName::new(&entry.key), entry);
+        replaced
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Arc<Entry>> {
+        let name = OrderedName::new(name);
+        let entry = Arc::clone(self.by_name.get(&name)?);
+        self.by_name.remove_mut(&name);
+        self.by_id.remove_mut(&entry.id);
+        self.files -= u64::from(entry.is_file());
+        self.text_bytes -= entry.bytes;
+        Some(entry)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.by_name.get(&OrderedName::new(name))
+    }
+
+    pub(crate) fn by_id(&self, id: &RecordId) -> Option<&Arc<Entry>> {
+        self.by_id.get(id)
+    }
+
+    /// Every entry, in the order of names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.by_name.values()
+    }
+
+    /// The entries whose name starts with `prefix`, in the order of names.
+    pub(crate) fn with_prefix<'a>(&'a self, prefix: &str) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
+        let prefix = OrderedName::new(prefix);
+        self.by_name
+            .range((Bound::Included(prefix.clone()), Bound::Unbounded))
+            .take_while(move |(name, _)| name.0.starts_with(&*prefix.0))
+            .map(|(_, entry)| entry)
+    }
+
+    /// The entries whose name starts with `prefix` and follows `after`, in the order of names.
+    pub(crate) fn with_prefix_after<'a>(
+        &'a self,
+        prefix: &str,
+        after: &str,
+    ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
+        let (prefix, after) = (OrderedName::new(prefix), OrderedName::new(after));
+        let from = if after < prefix { Bound::Included(prefix.clone()) } else { Bound::Excluded(after) };
+        self.by_name
+            .range((from, Bound::Unbounded))
+            .take_while(move |(name, _)| name.0.starts_with(&*prefix.0))
+            .map(|(_, entry)| entry)
+    }
+
+    /// The files below a directory, in the order of names.
+    pub(crate) fn under<'a>(&'a self, directory: &str) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
+        self.with_prefix(&format!("{directory}/"))
+    }
+
+    /// Whether there is such a directory: the root, or one with a file below it.
+    pub(crate) fn is_dir(&self, path: &str) -> bool {
+        path == ROOT || self.under(path).next().is_some()
+    }
+
+    /// The file that stands where a directory above `path` would have to be.
+    pub(crate) fn file_above<'p>(&self, path: &'p str) -> Option<&'p str> {
+        parents(path).find(|parent| self.get(parent).is_some())
+    }
+
+    /// How many memories there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.by_name.size() as u64
+    }
+
+    /// How many of them are files of the tree.
+    pub(crate) fn files(&self) -> u64 {
+        self.files
+    }
+
+    /// Bytes of text in all of them.
+    pub(crate) fn text_bytes(&self) -> u64 {
+        self.text_bytes
+    }
+}
+
+/// A published moment. Once it is [pinned](State::pin), everything in it stays readable for as long
+/// as it is held.
+///
+/// The store's snapshot is taken when the first reader comes: a snapshot that nobody reads would
+/// only keep the store from using freed pages again.
+pub(crate) struct State {
+    pub(crate) names: Names,
+    pub(crate) keys: RecordKeys,
+    store: Arc<dyn Store>,
+    epoch: u64,
+    snapshot: OnceLock<Box<dyn Snapshot>>,
+}
+
+impl State {
+    /// The names as of a commit of the store.
+    pub(crate) fn new(names: Names, keys: RecordKeys, store: Arc<dyn Store>, epoch: u64) -> Self {
+        Self { names, keys, store, epoch, snapshot: OnceLock::new() }
+    }
+
+    /// The state that follows this one.
+    pub(crate) fn next(&self, names: Names, epoch: u64) -> Self {
+        Self::new(names, self.keys.clone(), Arc::clone(&self.store), epoch)
+    }
+
+    /// Takes the store's snapshot, unless it is taken. False if the store has moved on since, so
+    /// that this state is about to be replaced.
+    pub(crate) fn pin(&self) -> Result<bool, StoreError> {
+        if self.snapshot.get().is_some() {
+            return Ok(true);
+        }
+        let snapshot = self.store.snapshot()?;
+        if snapshot.epoch() != self.epoch {
+            return Ok(false);
+        }
+        // Another reader may have been quicker, with the same snapshot.
+        let _ = self.snapshot.set(snapshot);
+        Ok(true)
+    }
+
+    /// The record of an entry, or `None` if the entry is not of this moment.
+    pub(crate) fn read(&self, entry: &Entry) -> Result<Option<Record>, StoreError> {
+        if !self.pin()? {
+            return Ok(None);
+        }
+        match self.snapshot.get() {
+            Some(snapshot) => Record::read(&**snapshot, &self.keys, &entry.id),
+            None => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn entry(key: &str, bytes: u64) -> Entry {
+        Entry {
+            id: RecordId::random(),
+            key: key.into(),
+            title: None,
+            tags: Vec::new(),
+            created_at: 0,
+            updated_at: 0,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn a_directory_comes_before_names_that_only_begin_like_it() {
+        let mut names = Names::default();
+        for key in ["/memories/a-b", "/memories/a.txt", "/memories/a/z", "/memories/a/b/c"] {
+            names.insert(entry(key, 1));
+        }
+        let under: Vec<_> = names.under("/memories/a").map(|e| e.key.to_string()).collect();
+        assert_eq!(under, ["/memories/a/b/c", "/memories/a/z"]);
+        assert!(
+            names.is_dir("/memories/a/b") && !names.is_dir("/memories/a.txt") && !names.is_dir("/memories/x")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn names_equal_a_plain_map(steps in prop::collection::vec(("[ab/.\0]{1,4}", 0u64..9, any::<bool>()), 0..60)) {
+            let (mut names, mut plain) = (Names::default(), BTreeMap::new());
+            for (key, bytes, insert) in steps {
+                if insert {
+                    prop_assert_eq!(names.insert(entry(&key, bytes)).map(|e| e.bytes), plain.insert(key, bytes));
+                } else {
+                    prop_assert_eq!(names.remove(&key).map(|e| e.bytes), plain.remove(&key));
+                }
+            }
+            prop_assert_eq!(names.len(), plain.len() as u64);
+            prop_assert_eq!(names.text_bytes(), plain.values().sum::<u64>());
+            for prefix in ["", "a", "a/", "/"] {
+                let mut expected: Vec<_> = plain.keys().filter(|k| k.starts_with(prefix)).cloned().collect();
+                expected.sort_by_key(|k| k.chars().map(|c| (c != '/', c)).collect::<Vec<_>>());
+                let got: Vec<_> = names.with_prefix(prefix).map(|e| e.key.to_string()).collect();
+                prop_assert_eq!(&got, &expected);
+                for after in &expected {
+                    let rest: Vec<_> = names.with_prefix_after(prefix, after).map(|e| e.key.to_string()).collect();
+                    let at = expected.iter().position(|k| k == after).unwrap();
+                    prop_assert_eq!(&rest, &expected[at + 1..]);
+                }
+            }
+            for e in names.iter() {
+                prop_assert!(Arc::ptr_eq(names.by_id(&e.id).unwrap(), e));
+            }
+        }
+    }
+}

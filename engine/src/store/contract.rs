@@ -1,0 +1,46 @@
+//! What every [`Store`] promises, as a suite that each implementation runs.
+
+use super::{Batch, Store};
+use crate::sealed::{RecordId, SealedRecord};
+
+/// Runs the suite; `open` opens the same store again each time, an empty one at first.
+pub(super) fn check(open: &dyn Fn() -> Box<dyn Store>) {
+    let sealed = |text: &str| SealedRecord { blob: text.into(), key: text.to_uppercase().into() };
+    let (a, b, c) = (RecordId::random(), RecordId::random(), RecordId::random());
+
+    let store = open();
+    assert_eq!(store.next_epoch(), 1, "epochs start at one");
+    let salt = *store.salt();
+    assert_ne!(salt, [0; 16]);
+    let empty = store.snapshot().unwrap();
+    assert_eq!((empty.epoch(), empty.ids().unwrap()), (0, vec![]));
+    assert!(empty.record(&a).unwrap().is_none());
+
+    store.commit(&Batch { puts: vec![(a, sealed("a")), (b, sealed("b"))], removes: vec![] }).unwrap();
+    assert_eq!(store.next_epoch(), 2);
+    assert!(empty.ids().unwrap().is_empty(), "a snapshot does not move");
+    let two = store.snapshot().unwrap();
+    assert_eq!((empty.epoch(), two.epoch()), (0, 1), "a snapshot is of one epoch");
+    let mut ids = vec![a, b];
+    ids.sort();
+    assert_eq!(two.ids().unwrap(), ids);
+    let read = two.record(&a).unwrap().unwrap();
+    assert_eq!((read.blob.as_slice(), read.key.as_slice()), (&b"a"[..], &b"A"[..]));
+
+    store.commit(&Batch { puts: vec![(c, sealed("c"))], removes: vec![a] }).unwrap();
+    assert!(two.record(&a).unwrap().is_some(), "an older snapshot keeps what was removed since");
+    let now = store.snapshot().unwrap();
+    assert!(now.record(&a).unwrap().is_none());
+    assert!(now.record(&c).unwrap().is_some());
+    assert!(store.bytes() > 0);
+
+    drop((empty, two, now, store));
+    let again = open();
+    assert_eq!(again.next_epoch(), 3, "the epoch is durable");
+    assert_eq!(*again.salt(), salt, "and so is the salt");
+    let mut ids = vec![b, c];
+    ids.sort();
+    assert_eq!(again.snapshot().unwrap().ids().unwrap(), ids);
+    again.commit(&Batch { puts: vec![], removes: vec![a] }).unwrap();
+    assert_eq!(again.snapshot().unwrap().ids().unwrap().len(), 2, "removing what is not there is no error");
+}

@@ -1,0 +1,106 @@
+//! Where sealed blobs are kept, and the promise that what was committed stays.
+//!
+//! Owns the [`Store`] trait and its redb implementation. Sees ids, epochs and sealed bytes only:
+//! what is inside a record, and the keys that open it, belong to others. A shared store can be
+//! another implementation; [`contract`] is the suite that each must pass.
+
+#[cfg(test)]
+mod contract;
+mod redb;
+
+use std::sync::Arc;
+
+pub(crate) use self::redb::RedbStore;
+use crate::contract::ErrorCode;
+use crate::sealed::{FORMAT_VERSION, RecordId, SealedRecord};
+
+/// Changes that are committed together or not at all.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// Records to add, each under an id of its own.
+    pub(crate) puts: Vec<(RecordId, SealedRecord)>,
+    /// Records to remove, with their keys.
+    pub(crate) removes: Vec<RecordId>,
+}
+
+/// A store of sealed records.
+pub(crate) trait Store: Send + Sync {
+    /// Everything committed so far, unmoved by later commits.
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError>;
+
+    /// Random bytes that were made with the store: no two stores have the same.
+    fn salt(&self) -> &[u8; 16];
+
+    /// The epoch that the next commit will have. It grows by one with each commit.
+    fn next_epoch(&self) -> u64;
+
+    /// Makes a batch durable as a whole. When this returns `Ok`, it survives a crash.
+    ///
+    /// # Errors
+    /// Whether the batch is on disk is not known then. After a failure of the medium the store
+    /// stays shut until it is opened again, for what is not in memory also to readers.
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
+
+    /// Size of the store on disk in bytes.
+    fn bytes(&self) -> u64;
+}
+
+/// A moment of a [`Store`].
+pub(crate) trait Snapshot: Send + Sync {
+    /// The epoch of the last commit in it; 0 before the first.
+    fn epoch(&self) -> u64;
+
+    /// One record, or `None` if there is none of that id.
+    fn record(&self, id: &RecordId) -> Result<Option<SealedRecord>, StoreError>;
+
+    /// All ids, in ascending order.
+    fn ids(&self) -> Result<Vec<RecordId>, StoreError>;
+}
+
+/// Why the store could not read or write.
+///
+/// Cloneable, since one failed commit is the answer to every writer in it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file of the store is damaged.
+    #[error("the store is damaged ({0}): restore it from a backup")]
+    Damaged(Arc<str>),
+    /// The medium failed: a full disk, a lost device.
+    #[error("the store can't be read or written ({0}): free space or mend the disk, then start again")]
+    Medium(Arc<str>),
+    /// An earlier failure shut the store.
+    #[error(
+        "the store was shut after an earlier failure: start warm-mcp again; what was acknowledged is kept"
+    )]
+    Shut,
+    /// One record does not open; the others do.
+    #[error(
+        "record {id} can't be opened ({reason}): the others are not affected; `warm-mcp doctor` lists such records"
+    )]
+    Record {
+        /// The record's id, in hexadecimal.
+        id: Arc<str>,
+        /// What is wrong with it.
+        reason: Arc<str>,
+    },
+    /// The store is of another format version.
+    #[error("the store is of format version {0}, and this build reads version {supported}: use the warm-mcp that wrote it; nothing was changed", supported = FORMAT_VERSION)]
+    OtherFormat(u64),
+    /// A fault of this program; the change was not made.
+    #[error("{0}, by a fault of warm-mcp: nothing was changed; please report it")]
+    Fault(&'static str),
+    /// Another process has the store open.
+    #[error("another process has the store open: close it first")]
+    InUse,
+}
+
+impl StoreError {
+    /// The kind of failure.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Fault(_) => ErrorCode::Internal,
+            _ => ErrorCode::StoreUnavailable,
+        }
+    }
+}

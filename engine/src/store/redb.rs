@@ -1,0 +1,271 @@
+//! The store in one redb file.
+//!
+//! Commits are made with quick repair on, and so in two phases: one that was acknowledged stays. A
+//! file is checked page by page when it is opened, so that damage is named and never built on.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `meta` | name | `format` and `epoch` (u64, little-endian), `salt` (16 bytes) |
+//! | `records` | record id | length of the sealed key (u8), sealed key, sealed record |
+//!
+//! A record and its key are one row: a table more would cost each commit another B-tree's pages,
+//! which for small memories is a third of the file.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use redb::backends::FileBackend;
+use redb::{
+    Builder, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition,
+    WriteTransaction,
+};
+
+use super::{Batch, Snapshot, Store, StoreError};
+use crate::sealed::{FORMAT_VERSION, RecordId, SealedRecord, random};
+
+const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
+const RECORDS: TableDefinition<'static, &[u8; 16], &[u8]> = TableDefinition::new("records");
+
+/// redb's page cache. Records are small and read once, so a larger one only costs memory.
+const CACHE_BYTES: usize = 8 << 20;
+
+/// See the module.
+pub(crate) struct RedbStore {
+    database: Database,
+    file: File,
+    epoch: AtomicU64,
+    salt: [u8; 16],
+}
+
+impl RedbStore {
+    /// Makes an empty store in `file`, which must be empty.
+    pub(crate) fn create(file: File) -> Result<Self, StoreError> {
+        let store = Self::attach(file, random())?;
+        let transaction = store.begin()?;
+        {
+            let mut meta = transaction.open_table(META)?;
+            meta.insert("format", u64::from(FORMAT_VERSION).to_le_bytes().as_slice())?;
+            meta.insert("epoch", 0u64.to_le_bytes().as_slice())?;
+            meta.insert("salt", store.salt.as_slice())?;
+            transaction.open_table(RECORDS)?;
+        }
+        transaction.commit()?;
+        Ok(store)
+    }
+
+    /// Opens the store in `file`. An empty file is a damaged store: one that is made is never empty
+    /// under its name.
+    pub(crate) fn open(file: File) -> Result<Self, StoreError> {
+        if file.metadata().map_err(|e| medium(&e))?.len() == 0 {
+            return Err(damaged("it is empty"));
+        }
+        let mut store = Self::attach(file, [0; 16])?;
+        let format = u64::from_le_bytes(store.meta("format")?);
+        if format != u64::from(FORMAT_VERSION) {
+            return Err(StoreError::OtherFormat(format));
+        }
+        store.salt = store.meta("salt")?;
+        let epoch = u64::from_le_bytes(store.meta("epoch")?);
+        if epoch == u64::MAX {
+            return Err(damaged("its epoch is out of range"));
+        }
+        store.epoch.store(epoch, Ordering::Release);
+        Ok(store)
+    }
+
+    fn attach(file: File, salt: [u8; 16]) -> Result<Self, StoreError> {
+        let handle = file.try_clone().map_err(|e| medium(&e))?;
+        let database = Builder::new()
+            .set_cache_size(CACHE_BYTES)
+            // A page that does not match its checksum is named here, and never trusted later.
+            .set_check_integrity_on_open(true)
+            .create_with_backend(FileBackend::new(file)?)?;
+        Ok(Self { database, file: handle, epoch: AtomicU64::new(0), salt })
+    }
+
+    fn meta<const N: usize>(&self, name: &str) -> Result<[u8; N], StoreError> {
+        let value = self.database.begin_read()?.open_table(META)?.get(name)?;
+        let value = value.and_then(|value| value.value().try_into().ok());
+        value.ok_or_else(|| damaged(&format!("it names no {name}")))
+    }
+
+    fn begin(&self) -> Result<WriteTransaction, StoreError> {
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_quick_repair(true);
+        Ok(transaction)
+    }
+}
+
+impl Store for RedbStore {
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+        let transaction = self.database.begin_read()?;
+        let epoch = transaction.open_table(META)?.get("epoch")?;
+        let epoch = epoch.and_then(|epoch| epoch.value().try_into().ok()).map_or(0, u64::from_le_bytes);
+        Ok(Box::new(RedbSnapshot { epoch, records: transaction.open_table(RECORDS)? }))
+    }
+
+    fn salt(&self) -> &[u8; 16] {
+        &self.salt
+    }
+
+    fn next_epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire) + 1
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        let epoch = self.next_epoch();
+        let transaction = self.begin()?;
+        {
+            let mut records = transaction.open_table(RECORDS)?;
+            for id in &batch.removes {
+                records.remove(id.as_bytes())?;
+            }
+            for (id, sealed) in &batch.puts {
+                records.insert(id.as_bytes(), row(sealed)?.as_slice())?;
+            }
+            transaction.open_table(META)?.insert("epoch", epoch.to_le_bytes().as_slice())?;
+        }
+        transaction.commit()?;
+        self.epoch.store(epoch, Ordering::Release);
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.file.metadata().map_or(0, |meta| meta.len())
+    }
+}
+
+struct RedbSnapshot {
+    epoch: u64,
+    records: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
+}
+
+impl Snapshot for RedbSnapshot {
+    fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    fn record(&self, id: &RecordId) -> Result<Option<SealedRecord>, StoreError> {
+        Ok(self.records.get(id.as_bytes())?.map(|row| split(row.value())))
+    }
+
+    fn ids(&self) -> Result<Vec<RecordId>, StoreError> {
+        self.records.iter()?.map(|row| Ok(RecordId::from_bytes(*row?.0.value()))).collect()
+    }
+}
+
+fn row(sealed: &SealedRecord) -> Result<Vec<u8>, StoreError> {
+    let length = u8::try_from(sealed.key.len()).map_err(|_| damaged("a sealed key is too long"))?;
+    Ok([&[length], sealed.key.as_slice(), sealed.blob.as_slice()].concat())
+}
+
+/// A row that was not written by [`row`] gives parts that do not open, and is named by the opener.
+fn split(row: &[u8]) -> SealedRecord {
+    let (length, rest) = row.split_first().unwrap_or((&0, &[]));
+    let (key, blob) = rest.split_at(usize::from(*length).min(rest.len()));
+    SealedRecord { key: key.to_vec(), blob: blob.to_vec() }
+}
+
+fn damaged(reason: &str) -> StoreError {
+    StoreError::Damaged(reason.into())
+}
+
+fn medium(error: &std::io::Error) -> StoreError {
+    StoreError::Medium(error.to_string().into())
+}
+
+impl From<redb::Error> for StoreError {
+    fn from(error: redb::Error) -> Self {
+        match error {
+            redb::Error::Io(ref e) if is_corruption(e) => damaged(&e.to_string()),
+            redb::Error::Io(ref e) => medium(e),
+            redb::Error::PreviousIo => Self::Shut,
+            redb::Error::DatabaseAlreadyOpen => Self::InUse,
+            redb::Error::UpgradeRequired(version) => Self::OtherFormat(version.into()),
+            redb::Error::Corrupted(_)
+            | redb::Error::TableTypeMismatch { .. }
+            | redb::Error::TableIsMultimap(_)
+            | redb::Error::TableDoesNotExist(_)
+            | redb::Error::TypeDefinitionChanged { .. } => damaged(&error.to_string()),
+            other => Self::Medium(other.to_string().into()),
+        }
+    }
+}
+
+/// A file that is cut short or does not begin as redb's does is damaged; the medium is well.
+fn is_corruption(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, UnexpectedEof};
+    matches!(error.kind(), InvalidData | UnexpectedEof)
+}
+
+macro_rules! through_redb_error {
+    ($($kind:ty),+) => {$(
+        impl From<$kind> for StoreError {
+            fn from(error: $kind) -> Self {
+                redb::Error::from(error).into()
+            }
+        }
+    )+};
+}
+through_redb_error!(
+    DatabaseError,
+    redb::TransactionError,
+    redb::TableError,
+    redb::StorageError,
+    redb::CommitError
+);
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::files::open_private;
+
+    fn open(path: &Path) -> Result<RedbStore, StoreError> {
+        RedbStore::open(open_private(path).unwrap())
+    }
+
+    fn create(path: &Path) -> RedbStore {
+        RedbStore::create(open_private(path).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn redb_meets_the_contract_of_every_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store.redb");
+        drop(create(&path));
+        super::super::contract::check(&|| Box::new(open(&path).unwrap()));
+    }
+
+    #[test]
+    fn a_second_opener_is_told_that_the_store_is_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store.redb");
+        let _first = create(&path);
+        assert!(matches!(open(&path), Err(StoreError::InUse)));
+    }
+
+    #[test]
+    fn a_file_that_is_not_a_store_is_damaged_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store.redb");
+        for garbage in [vec![], vec![0; 10_000], vec![0xff; 3], b"{}".to_vec()] {
+            std::fs::write(&path, &garbage).unwrap();
+            assert!(matches!(open(&path), Err(StoreError::Damaged(_))), "{} bytes", garbage.len());
+            assert_eq!(std::fs::read(&path).unwrap(), garbage);
+        }
+    }
+
+    #[test]
+    fn another_format_version_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store.redb");
+        let store = create(&path);
+        let transaction = store.begin().unwrap();
+        transaction.open_table(META).unwrap().insert("format", 99u64.to_le_bytes().as_slice()).unwrap();
+        transaction.commit().unwrap();
+        drop(store);
+        assert!(matches!(open(&path), Err(StoreError::OtherFormat(99))));
+    }
+}

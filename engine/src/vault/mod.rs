@@ -1,0 +1,27 @@
+//! Who may open the memories: identities, passphrases, the store secret and the keys under it.
+//!
+//! Owns every key and every seal. Does not know what a record means, nor where its bytes are kept
+//! (that is [`store`](crate::store)).
+//!
+//! On disk, below the data directory:
+//!
+//! ```text
+//! FORMAT                  the format version, in plain text
+//! identity.txt            the age identity, unless it is kept elsewhere
+//! keys/recipients.age     the keyring, wrapped for key recipients
+//! keys/passphrase-1.age   the keyring, wrapped for a passphrase
+//! stores/<hash>/          one directory per namespace
+//! ```
+
+mod identity;
+mod keyring;
+mod open;
+mod padding;
+mod record_keys;
+mod seal;
+mod secret;
+
+pub use open::{Vault, VaultOptions};
+pub(crate) use record_keys::RecordKeys;
+pub(crate) use seal::UnsealError;
+pub use secret::Passphrase;
