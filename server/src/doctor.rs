@@ -1,0 +1,240 @@
+//! `warm-mcp doctor`: what is there, and what is wrong with it.
+//!
+//! Owns the checks and their report. It makes nothing and never waits: a store that a
+//! running server has open is said to be so and passed over.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use warm_engine::{
+    Engine, OpenError, Vault,
+    contract::{Recall, Stats},
+};
+
+use crate::{greeting::shell_word, options::Options};
+
+/// Prints the report. Fails when something is wrong.
+pub fn run(options: &Options) -> ExitCode {
+    let report = examine(options);
+    print!("{}", report.text());
+    if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What was found, in the order in which it is shown.
+#[derive(Default)]
+struct Report {
+    facts: Vec<(&'static str, String)>,
+    /// Each says what is wrong and what to do next.
+    problems: Vec<String>,
+}
+
+impl Report {
+    fn fact(&mut self, name: &'static str, value: impl Into<String>) {
+        self.facts.push((name, value.into()));
+    }
+
+    fn problem(&mut self, problem: impl Into<String>) {
+        self.problems.push(problem.into());
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from("warm-mcp doctor\n\n");
+        for (name, value) in &self.facts {
+            text += &format!("{name:<11} {}\n", value.replace('\n', "\n            "));
+        }
+        text.push('\n');
+        match self.problems.len() {
+            0 => text += "Nothing is wrong.\n",
+            1 => text += "One thing is wrong:\n",
+            several => text += &format!("{several} things are wrong:\n"),
+        }
+        for problem in &self.problems {
+            text += &format!("- {}\n", problem.replace('\n', "\n  "));
+        }
+        text
+    }
+}
+
+fn examine(options: &Options) -> Report {
+    let mut report = Report::default();
+    report.fact("version", env!("CARGO_PKG_VERSION"));
+    let vault_options = match options.vault() {
+        Ok(vault_options) => vault_options,
+        Err(problem) => {
+            report.problem(problem);
+            return report;
+        }
+    };
+    report.fact("data folder", vault_options.data_dir.display().to_string());
+    let vault = match Vault::open_existing(&vault_options) {
+        Ok(vault) => vault,
+        Err(OpenError::NoStore(_)) => {
+            report.fact("store", "nothing is set up yet: it is made when a client first starts warm-mcp");
+            return report;
+        }
+        Err(error) => {
+            report.problem(error.to_string());
+            return report;
+        }
+    };
+    check_privacy(&vault_options.data_dir, &mut report);
+    match vault.identity_path() {
+        Some(identity) => {
+            report.fact(
+                "identity",
+                format!(
+                    "{}\nKeep a copy in a safe place: without it the memories are lost.",
+                    identity.display()
+                ),
+            );
+            if !identity.starts_with(vault.data_dir()) {
+                check_privacy(identity, &mut report);
+            }
+        }
+        None => report.fact("passphrase", "It is the only key: without it the memories are lost."),
+    }
+    let namespaces = vault.namespaces();
+    let others =
+        if namespaces > 1 { ", of which one is looked into; name another with --namespace" } else { "" };
+    report.fact("namespaces", format!("{namespaces}{others}"));
+    examine_store(&vault, options, &mut report);
+    report
+}
+
+fn examine_store(vault: &Vault, options: &Options, report: &mut Report) {
+    let namespace = options.namespace();
+    match Engine::open_existing(vault, namespace, options.limits()) {
+        Ok(engine) => {
+            // The answer is of no interest; once there is one, the index is filled.
+            if let Err(error) = engine.recall(&Recall::default()) {
+                report.problem(error.to_string());
+            }
+            describe(&engine.stats(), report);
+            for record in engine.damaged() {
+                report.problem(format!(
+                    "{record}; the other memories are served without it.\n\
+                     Restore the store from a backup to have it back."
+                ));
+            }
+        }
+        Err(OpenError::NoStore(_)) => {
+            report.fact("store", format!("namespace {namespace}: nothing is stored yet"));
+        }
+        Err(OpenError::InUse(_)) => report.fact(
+            "store",
+            format!(
+                "namespace {namespace}: a running warm-mcp has it open, so it was not looked into.\n\
+                 Ask that server with its stats tool, or close it first."
+            ),
+        ),
+        Err(error) => report.problem(error.to_string()),
+    }
+}
+
+fn describe(stats: &Stats, report: &mut Report) {
+    report.fact(
+        "store",
+        format!(
+            "namespace {}: {} memories ({} of them files), {} of text in {} on disk",
+            stats.namespace,
+            stats.memories,
+            stats.files,
+            size(stats.text_bytes),
+            size(stats.store_bytes),
+        ),
+    );
+    report.fact("damaged", stats.damaged_records.to_string());
+    report.fact(
+        "encryption",
+        format!(
+            "{}, format {}, opened with the {}",
+            stats.encryption.cipher, stats.encryption.format, stats.encryption.opened_with
+        ),
+    );
+    report.fact(
+        "recall",
+        format!(
+            "{:?}, {} passages, index {}",
+            stats.recall.mode,
+            stats.recall.passages,
+            if stats.recall.ready { "ready" } else { "being rebuilt" }
+        )
+        .to_lowercase(),
+    );
+    report.fact("device", format!("{}, {} kernel", stats.device, stats.kernel));
+}
+
+/// Bytes as a person reads them.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} bytes"),
+        1_024..1_048_576 => format!("{:.1} KB", bytes as f64 / 1_024.0),
+        _ => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// Reports every file and folder at or below `path` that others than its owner may read or change.
+#[cfg(unix)]
+fn check_privacy(path: &Path, report: &mut Report) {
+    use std::os::unix::fs::PermissionsExt;
+    let mut open: Vec<(PathBuf, u32)> = Vec::new();
+    let mut ahead = vec![path.to_owned()];
+    while let Some(path) = ahead.pop() {
+        let Ok(metadata) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        if metadata.is_symlink() {
+            continue;
+        }
+        let mode = metadata.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            open.push((path.clone(), mode));
+        }
+        if metadata.is_dir()
+            && let Ok(entries) = fs::read_dir(&path)
+        {
+            ahead.extend(entries.flatten().map(|entry| entry.path()));
+        }
+    }
+    open.sort();
+    for (path, mode) in open {
+        let shown = path.display();
+        let own = if path.is_dir() { "700" } else { "600" };
+        report.problem(format!(
+            "{shown} is open to other users of this machine (mode {mode:03o}).\n\
+             Close it: chmod {own} {}",
+            shell_word(&path.to_string_lossy())
+        ));
+    }
+}
+
+#[cfg(not(unix))]
+fn check_privacy(_path: &Path, _report: &mut Report) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_counts_what_is_wrong_and_indents_what_follows() {
+        let mut report = Report::default();
+        report.fact("version", "1");
+        assert_eq!(report.text(), "warm-mcp doctor\n\nversion     1\n\nNothing is wrong.\n");
+        report.problem("first\nnext step");
+        report.problem("second");
+        assert_eq!(
+            report.text(),
+            "warm-mcp doctor\n\nversion     1\n\n2 things are wrong:\n- first\n  next step\n- second\n"
+        );
+    }
+
+    #[test]
+    fn sizes_are_shown_in_the_unit_that_fits() {
+        assert_eq!(size(1_023), "1023 bytes");
+        assert_eq!(size(1_024), "1.0 KB");
+        assert_eq!(size(3 * 1_048_576 / 2), "1.5 MB");
+    }
+}

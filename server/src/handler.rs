@@ -1,0 +1,157 @@
+//! The MCP handler: one per session, over any transport.
+//!
+//! Owns what the protocol asks of a server (who it is, which tools it has, the form of a reply) and
+//! the order of calls. A client may send many calls without waiting, and what they leave behind must
+//! be what they would leave one after another: so each call first takes its turn in a fair queue.
+//! rmcp starts the calls of a session in the order of their arrival and tokio's current-thread runtime
+//! polls them in that order, so taking the turn must stay the first thing that a call waits for.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Instant,
+};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+        Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    },
+    service::RequestContext,
+};
+use serde_json::json;
+use tokio::sync::{Mutex, MutexGuard};
+use warm_engine::contract::ErrorCode;
+
+use crate::{
+    memory::{Expected, Failure},
+    namespaces::Namespaces,
+    tools::{Answer, Call, Tool, catalogue},
+};
+
+/// One session's view of the server.
+pub struct Handler {
+    namespaces: Arc<Namespaces>,
+    /// tokio's mutex is fair: it is handed on in the order in which it was asked for.
+    turn: Mutex<()>,
+}
+
+impl Handler {
+    pub fn new(namespaces: Arc<Namespaces>) -> Self {
+        Self { namespaces, turn: Mutex::new(()) }
+    }
+
+    /// What may take a while gets a thread of its own, so that the session still answers pings and
+    /// signals. What is prompt is served here: to wake a thread and be woken costs more than most calls.
+    async fn serve(
+        &self,
+        tool: Tool,
+        request: CallToolRequestParams,
+        turn: MutexGuard<'_, ()>,
+    ) -> Result<Answer, Failure> {
+        let call = Call::new(&self.namespaces, tool, request.arguments.unwrap_or_default())?;
+        let namespaces = Arc::clone(&self.namespaces);
+        let expected = call.expect(&namespaces);
+        let serve = move || {
+            catch_unwind(AssertUnwindSafe(|| call.serve(&namespaces))).unwrap_or_else(|_| Err(fault()))
+        };
+        // A recall that waits for the index is answered from a moment that is yet to come, so the others
+        // need not wait for it.
+        let _turn = (expected != Expected::OnceIndexed).then_some(turn);
+        if expected == Expected::Soon {
+            return serve();
+        }
+        tokio::task::spawn_blocking(serve).await.unwrap_or_else(|_| Err(fault()))
+    }
+}
+
+/// What a call is answered that panicked. Where, the panic hook says on stderr.
+fn fault() -> Failure {
+    Failure::new(
+        ErrorCode::Internal,
+        "warm-mcp failed at this call, which changed nothing or was applied whole. \
+         Look at what is stored before trying again, and report the fault.",
+    )
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(
+                Implementation::new("warm-mcp", env!("CARGO_PKG_VERSION")).with_title("WARM memory"),
+            )
+            .with_instructions(catalogue::INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(catalogue::all(self.namespaces.selectable)))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let turn = self.turn.lock().await;
+        if context.ct.is_cancelled() {
+            // A call that was cancelled while it waited is never begun; one that began runs to its end.
+            return Err(ErrorData::internal_error("Cancelled", None));
+        }
+        let Some(tool) = Tool::named(&request.name) else {
+            let known = Tool::ALL.map(Tool::name).join(", ");
+            return Err(ErrorData::invalid_params(format!("Unknown tool. This server has: {known}."), None));
+        };
+        let started = Instant::now();
+        let outcome = self.serve(tool, request, turn).await;
+        tracing::debug!(
+            tool = tool.name(),
+            micros = started.elapsed().as_micros(),
+            failed = outcome.as_ref().err().map(|failure| tracing::field::debug(failure.code)),
+            "call"
+        );
+        Ok(result(outcome).into())
+    }
+
+    /// Requests that rmcp could not read, or does not know, arrive here.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(match request.method.as_str() {
+            "tools/call" => ErrorData::invalid_params(
+                "The params of tools/call must be an object with `name`, a string, and \
+                 `arguments`, an object.",
+                None,
+            ),
+            "initialize" => ErrorData::invalid_params(
+                "The params of initialize must be an object with `protocolVersion`, \
+                 `capabilities` and `clientInfo`.",
+                None,
+            ),
+            _ => ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "Method not found", None),
+        })
+    }
+}
+
+/// A failure is a result that the model reads, not an error of the protocol.
+fn result(outcome: Result<Answer, Failure>) -> CallToolResult {
+    match outcome {
+        Ok(answer) => {
+            let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
+            result.structured_content = Some(answer.structured);
+            result
+        }
+        Err(failure) => {
+            let structured = json!(failure);
+            let mut result = CallToolResult::error(vec![ContentBlock::text(failure.message)]);
+            result.structured_content = Some(structured);
+            result
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `warm-mcp`: a sealed, searchable memory for AI agents, served over the Model Context Protocol.
+#![forbid(unsafe_code)]
+
+mod demo;
+mod doctor;
+mod greeting;
+mod handler;
+mod logging;
+mod memory;
+mod namespaces;
+mod options;
+mod serve;
+mod tools;
+mod transport;
+
+use std::{
+    io::{IsTerminal, stdin},
+    process::ExitCode,
+};
+
+use clap::Parser;
+
+use options::{Action, Cli};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let options = cli.options;
+    logging::start(options.log());
+    let done = match cli.action {
+        Some(Action::Demo) => demo::run(&mut std::io::stdout().lock()),
+        Some(Action::Doctor) => return doctor::run(&options),
+        None if stdin().is_terminal() => {
+            eprintln!("{}", greeting::text(&options));
+            Ok(())
+        }
+        None => serve::serve(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("warm-mcp: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The one door to a memory: requests and replies as plain values.
+//!
+//! Owns the [`Memory`] trait and its values, which can cross a socket as they are, and the
+//! implementation in this process. Knows nothing of MCP.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use warm_engine::{
+    Engine,
+    contract::{
+        Command, CommandLimits, ErrorCode, Forget, Forgotten, Get, List, Listing, Memory as Stored, Recall,
+        Recalled, Remember, Remembered, Stats,
+    },
+};
+
+/// What can be asked of a memory. `Debug` is not derived: requests hold memory text.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "operation", content = "request", rename_all = "snake_case")]
+pub enum Request {
+    Command(Command, CommandLimits),
+    Remember(Remember),
+    Recall(Recall),
+    Get(Get),
+    List(List),
+    Forget(Forget),
+    Stats,
+}
+
+/// What a memory answers. `Debug` is not derived: replies hold memory text.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "operation", content = "reply", rename_all = "snake_case")]
+pub enum Reply {
+    Command(String),
+    Remember(Remembered),
+    Recall(Recalled),
+    Get(Box<Stored>),
+    List(Listing),
+    Forget(Forgotten),
+    Stats(Box<Stats>),
+}
+
+/// Why a request was not served. `Debug` shows the kind alone: a message may quote what was sent.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    pub code: ErrorCode,
+    /// For a person or a model to read: what happened, then what to do next.
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+}
+
+impl Failure {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: None }
+    }
+
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidArgument, message)
+    }
+}
+
+impl std::fmt::Debug for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Failure({:?})", self.code)
+    }
+}
+
+impl From<warm_engine::Error> for Failure {
+    fn from(error: warm_engine::Error) -> Self {
+        Self { code: error.code(), message: error.to_string(), details: error.details() }
+    }
+}
+
+/// How soon a request is expected to be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Within a few milliseconds: to wait costs less than to hand it to another thread.
+    Soon,
+    /// It may take a while.
+    Later,
+    /// Not before the index of a store that was just opened is filled.
+    OnceIndexed,
+}
+
+/// A memory that can be asked. Calls block until they are answered.
+pub trait Memory: Send + Sync {
+    /// Serves one request whole, or not at all.
+    fn call(&self, request: Request) -> Result<Reply, Failure>;
+
+    /// How soon the request can be answered, so that the caller can wait for it in the right place.
+    fn expect(&self, request: &Request) -> Expected;
+}
+
+/// A write that takes longer than this is a sign of a slow disk.
+const PROMPT: Duration = Duration::from_millis(5);
+
+/// A query of at most so many bytes is searched for at once.
+const PROMPT_BYTES: usize = 1024;
+
+/// A memory whose store this process has open.
+pub struct LocalMemory {
+    engine: Engine,
+    /// Whether the last write was prompt; the next one is expected to be like it.
+    writes_are_prompt: AtomicBool,
+}
+
+impl LocalMemory {
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, writes_are_prompt: AtomicBool::new(true) }
+    }
+
+    fn timed<R>(&self, write: impl FnOnce(&Engine) -> R) -> R {
+        let started = Instant::now();
+        let done = write(&self.engine);
+        self.writes_are_prompt.store(started.elapsed() < PROMPT, Ordering::Relaxed);
+        done
+    }
+}
+
+impl Memory for LocalMemory {
+    fn call(&self, request: Request) -> Result<Reply, Failure> {
+        let engine = &self.engine;
+        Ok(match request {
+            Request::Command(command @ Command::View { .. }, limits) => {
+                Reply::Command(engine.command(command, limits)?)
+            }
+            Request::Command(command, limits) => {
+                Reply::Command(self.timed(|engine| engine.command(command, limits))?)
+            }
+            Request::Remember(remember) => Reply::Remember(self.timed(|engine| engine.remember(remember))?),
+            Request::Forget(forget) => Reply::Forget(self.timed(|engine| engine.forget(forget))?),
+            Request::Recall(recall) => Reply::Recall(engine.recall(&recall)?),
+            Request::Get(get) => Reply::Get(Box::new(engine.get(&get)?)),
+            Request::List(list) => Reply::List(engine.list(&list)?),
+            Request::Stats => Reply::Stats(Box::new(engine.stats())),
+        })
+    }
+
+    fn expect(&self, request: &Request) -> Expected {
+        let soon = match request {
+            Request::Command(Command::View { .. }, _)
+            | Request::Get(_)
+            | Request::List(_)
+            | Request::Stats => true,
+            Request::Recall(_) if !self.engine.recall_is_ready() => return Expected::OnceIndexed,
+            Request::Recall(recall) => recall.query.len() <= PROMPT_BYTES,
+            // These may touch any number of memories.
+            Request::Command(Command::Delete { .. } | Command::Rename { .. }, _) | Request::Forget(_) => {
+                false
+            }
+            Request::Command(..) | Request::Remember(_) => self.writes_are_prompt.load(Ordering::Relaxed),
+        };
+        if soon { Expected::Soon } else { Expected::Later }
+    }
+}

@@ -1,0 +1,275 @@
+//! The command line and its environment.
+//!
+//! Owns what can be asked for and how each choice is found: an option, else its `WARM_MCP_*`
+//! variable, else a default. Opens nothing and makes nothing.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use warm_engine::{Passphrase, VaultOptions, contract::Limits};
+
+/// What a person or a client typed.
+#[derive(Parser)]
+#[command(
+    name = "warm-mcp",
+    version,
+    about = "A sealed, searchable memory for AI agents, served over the Model Context Protocol.",
+    after_help = "Without a command it serves MCP on stdin and stdout; a client starts it that way.",
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub options: Options,
+    #[command(subcommand)]
+    pub action: Option<Action>,
+}
+
+/// What to do instead of serving.
+#[derive(Clone, Copy, PartialEq, Eq, Subcommand)]
+pub enum Action {
+    /// Show an agent's session on a fresh sealed store in a temporary folder
+    Demo,
+    /// Check the store and say what is wrong, if anything; makes nothing
+    Doctor,
+}
+
+/// Where the store is, what opens it, and how the server behaves.
+#[derive(Args)]
+pub struct Options {
+    /// Folder of the store [default: the user's data folder, in `warm`]
+    #[arg(long, global = true, value_name = "DIR", env = "WARM_MCP_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+
+    /// age identity file that opens the store [default: the one made with the store]
+    #[arg(long, global = true, value_name = "FILE", env = "WARM_MCP_IDENTITY")]
+    pub identity: Option<PathBuf>,
+
+    /// Name of the environment variable that holds the store's passphrase
+    #[arg(long, global = true, value_name = "VAR", env = "WARM_MCP_PASSPHRASE_ENV")]
+    pub passphrase_env: Option<String>,
+
+    /// Longest text of one memory, in bytes [default: 32768]
+    #[arg(long, global = true, value_name = "N", env = "WARM_MCP_MAX_TEXT_BYTES", value_parser = or_empty(max_text_bytes))]
+    max_text_bytes: Option<Chosen<u64>>,
+
+    /// Which memories to serve: one store per user, agent or project
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "WARM_MCP_NAMESPACE",
+        default_value = DEFAULT_NAMESPACE
+    )]
+    namespace: String,
+
+    /// Let each call name its own namespace
+    #[arg(
+        long,
+        global = true,
+        env = "WARM_MCP_NAMESPACE_ARG",
+        value_parser = clap::builder::FalseyValueParser::new()
+    )]
+    pub namespace_arg: bool,
+
+    /// What to log on stderr: off, error, warn, info, debug or trace; never memory text [default: warn]
+    #[arg(long, global = true, value_name = "LEVEL", env = "WARM_MCP_LOG", value_parser = or_empty(log_level))]
+    log: Option<Chosen<LogLevel>>,
+}
+
+/// A client's set-up form may leave a variable set but empty, which means that nothing was chosen.
+type Chosen<T> = Option<T>;
+
+fn or_empty<T>(
+    parse: impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,
+) -> impl Fn(&str) -> Result<Chosen<T>, String> + Clone + Send + Sync + 'static {
+    move |text| if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
+}
+
+fn max_text_bytes(text: &str) -> Result<u64, String> {
+    let bytes = text.parse().ok().filter(|bytes| (1..=MAX_TEXT_BYTES).contains(bytes));
+    bytes.ok_or_else(|| format!("give a whole number from 1 to {MAX_TEXT_BYTES}"))
+}
+
+fn log_level(text: &str) -> Result<LogLevel, String> {
+    LogLevel::from_str(text, false).map_err(|_| "give off, error, warn, info, debug or trace".to_owned())
+}
+
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// One memory is held in memory several times over while it is served, so there is a ceiling.
+const MAX_TEXT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl Options {
+    /// The store's folder, as a full path. Errors when none was named and the user has no home folder.
+    pub fn data_dir(&self) -> Result<PathBuf, String> {
+        if let Some(dir) = named(&self.data_dir) {
+            return full(dir);
+        }
+        default_data_dir(|name| std::env::var_os(name)).ok_or_else(|| {
+            "there is no folder to keep the store in, since HOME is not set.\n\
+             Name one with --data-dir DIR or WARM_MCP_DATA_DIR."
+                .to_owned()
+        })
+    }
+
+    /// What opens the vault. Errors when the passphrase's variable is not set.
+    pub fn vault(&self) -> Result<VaultOptions, String> {
+        let passphrase = match self.passphrase_env.as_deref() {
+            None | Some("") => None,
+            Some(name) => Some(passphrase(name)?),
+        };
+        let identity = named(&self.identity).map(full).transpose()?;
+        Ok(VaultOptions { data_dir: self.data_dir()?, identity, passphrase })
+    }
+
+    /// How much is logged.
+    pub fn log(&self) -> LogLevel {
+        self.log.flatten().unwrap_or(LogLevel::Warn)
+    }
+
+    /// The options that say which store is meant, as they were given.
+    pub fn store_arguments(&self) -> Vec<String> {
+        let path =
+            |path: &Option<PathBuf>| named(path).map(|path| full(path).unwrap_or_else(|_| path.clone()));
+        let shown = |path: PathBuf| path.to_string_lossy().into_owned();
+        let namespace = Some(self.namespace().to_owned()).filter(|name| name != DEFAULT_NAMESPACE);
+        [
+            ("--data-dir", path(&self.data_dir).map(shown)),
+            ("--identity", path(&self.identity).map(shown)),
+            ("--passphrase-env", self.passphrase_env.clone().filter(|name| is_variable(name))),
+            ("--namespace", namespace),
+        ]
+        .into_iter()
+        .filter_map(|(option, value)| Some([option.to_owned(), value?]))
+        .flatten()
+        .collect()
+    }
+
+    /// The namespace of a call that names none.
+    pub fn namespace(&self) -> &str {
+        match self.namespace.as_str() {
+            "" => DEFAULT_NAMESPACE,
+            name => name,
+        }
+    }
+
+    /// The limits of every namespace.
+    pub fn limits(&self) -> Limits {
+        let default = Limits::default();
+        Limits { max_text_bytes: self.max_text_bytes.flatten().unwrap_or(default.max_text_bytes), ..default }
+    }
+}
+
+/// The path that was named, unless it is empty.
+fn named(path: &Option<PathBuf>) -> Option<&PathBuf> {
+    path.as_ref().filter(|path| !path.as_os_str().is_empty())
+}
+
+/// A full path says where something is whatever folder a client starts the server in.
+fn full(path: &PathBuf) -> Result<PathBuf, String> {
+    std::path::absolute(path)
+        .map_err(|error| format!("the folder of {} is not known: {error}.", path.display()))
+}
+
+fn passphrase(name: &str) -> Result<Passphrase, String> {
+    if !is_variable(name) {
+        // It may be the passphrase itself: say nothing of it.
+        return Err("--passphrase-env takes the name of an environment variable, not the passphrase.\n\
+                    Put the passphrase in a variable and give that variable's name."
+            .to_owned());
+    }
+    let problem = match std::env::var(name) {
+        Ok(value) if !value.is_empty() => return Ok(Passphrase::new(value)),
+        Ok(_) => "is empty",
+        Err(std::env::VarError::NotPresent) => "is not set",
+        Err(std::env::VarError::NotUnicode(_)) => "is not UTF-8 text",
+    };
+    Err(format!(
+        "--passphrase-env names the variable {name}, which {problem}.\n\
+         Set {name} to the passphrase in the environment that starts warm-mcp."
+    ))
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn default_data_dir(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let folder = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = if cfg!(windows) {
+        folder("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        folder("HOME").map(|home| home.join("Library/Application Support"))
+    } else {
+        folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")))
+    };
+    base.map(|base| base.join("warm"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_definition_is_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[cfg(all(unix, not(target_os = "macos")))]
+    #[test]
+    fn data_folder_follows_xdg_then_home_and_ignores_relative_ones() {
+        let with = |xdg: Option<&'static str>, home: Option<&'static str>| {
+            default_data_dir(move |name| match name {
+                "XDG_DATA_HOME" => xdg.map(OsString::from),
+                "HOME" => home.map(OsString::from),
+                _ => None,
+            })
+        };
+        assert_eq!(with(Some("/data"), Some("/home/ann")), Some("/data/warm".into()));
+        assert_eq!(with(Some("data"), Some("/home/ann")), Some("/home/ann/.local/share/warm".into()));
+        assert_eq!(with(None, Some("/home/ann")), Some("/home/ann/.local/share/warm".into()));
+        assert_eq!(with(None, None), None);
+    }
+
+    #[test]
+    fn what_is_set_but_empty_was_not_chosen() {
+        let line =
+            ["warm-mcp", "--log", "", "--max-text-bytes", "", "--namespace", "", "--passphrase-env", ""];
+        let options = Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).options;
+        assert_eq!(options.log(), LogLevel::Warn);
+        assert_eq!(options.limits(), Limits::default());
+        assert_eq!(options.namespace(), DEFAULT_NAMESPACE);
+        assert!(options.vault().is_ok_and(|vault| vault.passphrase.is_none()));
+    }
+
+    #[test]
+    fn a_passphrase_in_place_of_a_variables_name_is_not_repeated() {
+        let line = ["warm-mcp", "--data-dir", "d", "--passphrase-env", "correct horse"];
+        let options = Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).options;
+        let refused = options.vault().err().unwrap_or_default();
+        assert!(refused.contains("not the passphrase") && !refused.contains("horse"), "{refused}");
+        assert!(options.store_arguments().iter().all(|argument| !argument.contains("horse")));
+    }
+
+    #[test]
+    fn options_are_taken_before_and_after_the_command() {
+        for line in [["warm-mcp", "--data-dir", "d", "doctor"], ["warm-mcp", "doctor", "--data-dir", "d"]] {
+            let cli = Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{error}"));
+            assert!(cli.action == Some(Action::Doctor));
+            assert!(cli.options.data_dir().is_ok_and(|dir| dir.is_absolute() && dir.ends_with("d")));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The life of the server on stdin and stdout.
+//!
+//! Owns the order of things: open the store, serve the one session, and on the end of input, SIGTERM
+//! or SIGINT answer what was read and end cleanly.
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::{ServiceExt, service::ServerInitializeError};
+use tokio::sync::{Notify, watch};
+use warm_engine::Vault;
+
+use crate::{handler::Handler, namespaces::Namespaces, options::Options, transport::LineTransport};
+
+/// Serves until the client is gone. Errors are for a person to read.
+pub fn serve(options: &Options) -> Result<(), String> {
+    let namespaces = Arc::new(open(options)?);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("the server could not start: {error}"))?;
+    let served = runtime.block_on(session(namespaces));
+    // A read of stdin that is not a pipe can't be called off: it ends with the process.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    served
+}
+
+fn open(options: &Options) -> Result<Namespaces, String> {
+    let vault = Vault::open(&options.vault()?).map_err(|error| error.to_string())?;
+    if vault.created() {
+        eprintln!("{}", first_start(&vault));
+    }
+    Namespaces::open(vault, options.limits(), options.namespace().to_owned(), options.namespace_arg)
+        .map_err(|error| error.to_string())
+}
+
+/// Said once in the life of a store.
+fn first_start(vault: &Vault) -> String {
+    let store = vault.data_dir().display();
+    match vault.identity_path() {
+        Some(identity) => format!(
+            "warm-mcp: made a new sealed store in {store}.\n\
+             Its key is the identity file {}.\n\
+             Keep a copy of that file in a safe place: without it the memories are lost.",
+            identity.display()
+        ),
+        None => format!(
+            "warm-mcp: made a new sealed store in {store}.\n\
+             Its key is the passphrase: without it the memories are lost."
+        ),
+    }
+}
+
+async fn session(namespaces: Arc<Namespaces>) -> Result<(), String> {
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        match told_to_stop().await {
+            Ok(()) => {
+                tracing::info!("told to stop");
+                stop.send_replace(true);
+            }
+            Err(error) => tracing::error!(%error, "signals can't be heard"),
+        }
+    });
+    let (input, output) = rmcp::transport::stdio_pipes();
+    let gave_up = Arc::new(Notify::new());
+    let max_request = namespaces.max_request_bytes();
+    let transport = LineTransport::new(input, output, max_request, stopped, Arc::clone(&gave_up));
+    let session = async {
+        match Handler::new(namespaces).serve(transport).await {
+            Ok(session) => session
+                .waiting()
+                .await
+                .map(|_| ())
+                .map_err(|_| "the session ended by a fault of warm-mcp.".to_owned()),
+            // The client went before it said anything.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(ServerInitializeError::TransportError { .. }) => {
+                Err("the client stopped reading before the session began.".to_owned())
+            }
+            // The error itself may quote what the client sent.
+            Err(_) => Err("the client did not open an MCP session: it must begin with initialize or \
+                 server/discover."
+                .to_owned()),
+        }
+    };
+    tokio::select! {
+        ended = session => ended,
+        () = gave_up.notified() => {
+            tracing::warn!("the client does not read; ending without it");
+            Ok(())
+        }
+    }
+}
+
+/// "File size limit exceeded", as Linux numbers it.
+#[cfg(target_os = "linux")]
+const SIGXFSZ: i32 = 25;
+
+#[cfg(unix)]
+async fn told_to_stop() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    // A file that may not grow further is an error of that write, not the end of the process.
+    #[cfg(target_os = "linux")]
+    let _heard = signal(SignalKind::from_raw(SIGXFSZ))?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn told_to_stop() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
+}

@@ -1,0 +1,325 @@
+//! The tools: what each is called, what it takes, and which request it makes.
+//!
+//! Owns the way from a call's name and arguments to a [`Request`], and from a [`Reply`] to what a
+//! client reads. The words that describe the tools to a model are in [`catalogue`]. Knows nothing of
+//! transports.
+
+pub mod catalogue;
+mod fields;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use warm_engine::contract::{
+    Command, CommandLimits, ErrorCode, Forget, Get, List, Recall, RecallMode, Remember,
+};
+
+use crate::{
+    memory::{Expected, Failure, Reply, Request},
+    namespaces::Namespaces,
+};
+use fields::{Fields, quoted};
+
+/// The tools of this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    Memory,
+    Remember,
+    Recall,
+    Get,
+    List,
+    Forget,
+    Stats,
+}
+
+impl Tool {
+    pub const ALL: [Self; 7] =
+        [Self::Memory, Self::Remember, Self::Recall, Self::Get, Self::List, Self::Forget, Self::Stats];
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Remember => "remember",
+            Self::Recall => "recall",
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Forget => "forget",
+            Self::Stats => "stats",
+        }
+    }
+
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Memory => &["command"],
+            Self::Remember => &["text", "key", "title", "tags", "metadata", "if_version", "create_only"],
+            Self::Recall => &["query", "k", "under", "tags", "min_score", "mode"],
+            Self::Get => &["key"],
+            Self::List => &["prefix", "tag", "limit", "cursor"],
+            Self::Forget => &["key", "keys", "prefix", "confirm"],
+            Self::Stats => &[],
+        }
+    }
+}
+
+/// The commands of the `memory` tool and the fields of each.
+const COMMANDS: [(&str, &[&str]); 6] = [
+    ("view", &["path", "view_range"]),
+    ("create", &["path", "file_text"]),
+    ("str_replace", &["path", "old_str", "new_str"]),
+    ("insert", &["path", "insert_line", "insert_text"]),
+    ("delete", &["path"]),
+    ("rename", &["old_path", "new_path"]),
+];
+
+/// What a client reads of a call that was served.
+pub struct Answer {
+    /// For a model to read.
+    pub text: String,
+    /// The same, for a program.
+    pub structured: Value,
+}
+
+/// A call that was understood: what is asked, and the namespace that it names.
+pub struct Call {
+    namespace: Option<String>,
+    request: Request,
+}
+
+impl Call {
+    /// Understands the arguments of a tool, or says what is wrong with them.
+    pub fn new(
+        namespaces: &Namespaces,
+        tool: Tool,
+        mut arguments: Map<String, Value>,
+    ) -> Result<Self, Failure> {
+        let namespace = namespace(namespaces, tool, &mut arguments)?;
+        Ok(Self { namespace, request: request(tool, arguments)? })
+    }
+
+    /// How soon it can be served. A namespace that is not open yet takes a while.
+    pub fn expect(&self, namespaces: &Namespaces) -> Expected {
+        let memory = namespaces.opened(self.namespace.as_deref());
+        memory.map_or(Expected::Later, |memory| memory.expect(&self.request))
+    }
+
+    /// Serves it.
+    pub fn serve(self, namespaces: &Namespaces) -> Result<Answer, Failure> {
+        answer(namespaces.memory(self.namespace.as_deref())?.call(self.request)?)
+    }
+}
+
+fn namespace(
+    namespaces: &Namespaces,
+    tool: Tool,
+    arguments: &mut Map<String, Value>,
+) -> Result<Option<String>, Failure> {
+    let Some(value) = arguments.remove("namespace") else {
+        return Ok(None);
+    };
+    if !namespaces.selectable {
+        return Err(Failure::invalid(format!(
+            "{} has no field `namespace` on this server, which serves one namespace. \
+             Start warm-mcp with --namespace-arg to choose one per call.",
+            tool.name()
+        )));
+    }
+    let only = Map::from_iter([("namespace".to_owned(), value)]);
+    Fields::new(tool.name(), only, &["namespace"])?.optional("namespace")
+}
+
+fn request(tool: Tool, arguments: Map<String, Value>) -> Result<Request, Failure> {
+    if tool == Tool::Memory {
+        return command(arguments);
+    }
+    let mut fields = Fields::new(tool.name(), arguments, tool.fields())?;
+    Ok(match tool {
+        // Taken care of above.
+        Tool::Memory => return Err(Failure::invalid("memory needs the field `command`: a string.")),
+        Tool::Stats => Request::Stats,
+        Tool::Remember => Request::Remember(Remember {
+            text: fields.required("text")?,
+            key: fields.optional("key")?,
+            title: fields.optional("title")?,
+            tags: fields.optional("tags")?.unwrap_or_default(),
+            metadata: fields.optional("metadata")?,
+            if_version: fields.optional("if_version")?,
+            create_only: fields.optional("create_only")?.unwrap_or_default(),
+        }),
+        Tool::Recall => Request::Recall(Recall {
+            query: fields.required("query")?,
+            k: fields.optional("k")?,
+            under: fields.optional("under")?,
+            tags: fields.optional("tags")?.unwrap_or_default(),
+            min_score: fields.optional("min_score")?,
+            mode: fields.optional("mode")?.map(mode).transpose()?,
+        }),
+        Tool::Get => Request::Get(Get { key: fields.required("key")? }),
+        Tool::List => Request::List(List {
+            prefix: fields.optional("prefix")?,
+            tag: fields.optional("tag")?,
+            limit: fields.optional("limit")?,
+            cursor: fields.optional("cursor")?,
+        }),
+        Tool::Forget => Request::Forget(Forget {
+            key: fields.optional("key")?,
+            keys: fields.optional("keys")?,
+            prefix: fields.optional("prefix")?,
+            confirm: fields.optional("confirm")?.unwrap_or_default(),
+        }),
+    })
+}
+
+fn mode(name: String) -> Result<RecallMode, Failure> {
+    match name.as_str() {
+        "lexical" => Ok(RecallMode::Lexical),
+        "hybrid" => Ok(RecallMode::Hybrid),
+        "semantic" => Ok(RecallMode::Semantic),
+        _ => Err(Failure::invalid(format!(
+            "recall has no mode {}. It has: lexical, hybrid, semantic.",
+            quoted(&name)
+        ))),
+    }
+}
+
+/// A call of the `memory` tool. Models fill the fields of other commands with null, which is the same
+/// as leaving them out.
+fn command(mut arguments: Map<String, Value>) -> Result<Request, Failure> {
+    let named = Map::from_iter(arguments.remove_entry("command"));
+    let name: String = Fields::new("memory", named, Tool::Memory.fields())?.required("command")?;
+    let Some((name, own)) = COMMANDS.into_iter().find(|(known, _)| *known == name) else {
+        return Err(Failure::invalid(format!(
+            "memory has no command {}. It has: {}.",
+            quoted(&name),
+            COMMANDS.map(|(name, _)| name).join(", ")
+        )));
+    };
+    arguments.retain(|field, value| !value.is_null() || !is_command_field(field));
+    let allowed = [own, &["max_view_chars", "max_file_bytes"]].concat();
+    let mut fields = Fields::new(format!("memory {name}"), arguments, &allowed)?;
+    let limits = CommandLimits {
+        max_view_chars: fields.optional("max_view_chars")?,
+        max_file_bytes: fields.optional("max_file_bytes")?,
+    };
+    let command = match name {
+        "view" => {
+            Command::View { path: fields.required("path")?, view_range: fields.optional("view_range")? }
+        }
+        "create" => {
+            Command::Create { path: fields.required("path")?, file_text: fields.required("file_text")? }
+        }
+        "str_replace" => Command::StrReplace {
+            path: fields.required("path")?,
+            old_str: fields.required("old_str")?,
+            new_str: fields.optional("new_str")?,
+        },
+        "insert" => Command::Insert {
+            path: fields.required("path")?,
+            insert_line: fields.required("insert_line")?,
+            insert_text: fields.required("insert_text")?,
+        },
+        "delete" => Command::Delete { path: fields.required("path")? },
+        _ => {
+            Command::Rename { old_path: fields.required("old_path")?, new_path: fields.required("new_path")? }
+        }
+    };
+    Ok(Request::Command(command, limits))
+}
+
+fn is_command_field(field: &str) -> bool {
+    COMMANDS.iter().any(|(_, fields)| fields.contains(&field))
+}
+
+fn answer(reply: Reply) -> Result<Answer, Failure> {
+    match reply {
+        Reply::Command(text) => Ok(Answer { structured: json!({ "result": text }), text }),
+        Reply::Remember(reply) => as_json(&reply),
+        Reply::Recall(reply) => as_json(&reply),
+        Reply::Get(reply) => as_json(&reply),
+        Reply::List(reply) => as_json(&reply),
+        Reply::Forget(reply) => as_json(&reply),
+        Reply::Stats(reply) => as_json(&reply),
+    }
+}
+
+fn as_json(reply: &impl Serialize) -> Result<Answer, Failure> {
+    let structured = serde_json::to_value(reply).map_err(|_| {
+        Failure::new(
+            ErrorCode::Internal,
+            "The answer could not be written as JSON. Report this as a fault of warm-mcp.",
+        )
+    })?;
+    Ok(Answer { text: structured.to_string(), structured })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(tool: Tool, arguments: Value) -> String {
+        let Value::Object(arguments) = arguments else { panic!("the test gives an object") };
+        match request(tool, arguments) {
+            Ok(_) => panic!("must be refused"),
+            Err(failure) => {
+                assert_eq!(failure.code, ErrorCode::InvalidArgument);
+                failure.message
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_refuses_fields_of_another_command_and_takes_nulls_for_them() {
+        assert_eq!(
+            refused(Tool::Memory, json!({"command": "delete", "path": "/memories/a", "file_text": "x"})),
+            "memory delete has no field `file_text`. It takes: path, max_view_chars, max_file_bytes."
+        );
+        let Value::Object(arguments) = json!({
+            "command": "delete", "path": "/memories/a", "file_text": null, "view_range": null,
+        }) else {
+            unreachable!()
+        };
+        assert!(matches!(
+            request(Tool::Memory, arguments),
+            Ok(Request::Command(Command::Delete { path }, _)) if path == "/memories/a"
+        ));
+    }
+
+    #[test]
+    fn an_unknown_command_and_an_unknown_mode_are_named_with_the_known_ones() {
+        assert_eq!(
+            refused(Tool::Memory, json!({"command": "read"})),
+            "memory has no command `read`. It has: view, create, str_replace, insert, delete, rename."
+        );
+        assert_eq!(
+            refused(Tool::Recall, json!({"query": "q", "mode": "Lexical"})),
+            "recall has no mode `Lexical`. It has: lexical, hybrid, semantic."
+        );
+    }
+
+    #[test]
+    fn a_missing_command_is_asked_for() {
+        assert_eq!(
+            refused(Tool::Memory, json!({"path": "/memories"})),
+            "memory needs the field `command`: a string."
+        );
+    }
+
+    #[test]
+    fn every_field_of_a_tool_is_described_and_every_described_field_is_taken() {
+        for tool in Tool::ALL {
+            let described = catalogue::properties(tool, false);
+            let mut described: Vec<&str> = described.keys().map(String::as_str).collect();
+            let mut taken = tool.fields().to_vec();
+            if tool == Tool::Memory {
+                taken.extend(COMMANDS.iter().flat_map(|(_, fields)| *fields));
+                taken.extend(["max_view_chars", "max_file_bytes"]);
+            }
+            described.sort_unstable();
+            taken.sort_unstable();
+            taken.dedup();
+            assert_eq!(described, taken, "{}", tool.name());
+        }
+    }
+}

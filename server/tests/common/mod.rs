@@ -1,0 +1,265 @@
+//! A client of the real `warm-mcp`, over its stdin and stdout.
+//!
+//! Owns starting and ending the process, requests and replies, and the rule that everything on stdout is
+//! a message of the protocol: a line that is not one fails the test that sees it.
+#![allow(dead_code)] // Each test file uses its own part of it.
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    io::{BufRead, BufReader, Read, Write},
+    path::Path,
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+/// A test that waits longer for anything has found a hang.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// `warm-mcp` with an environment that says nothing to it, and the store in `dir`.
+pub fn warm_mcp(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warm-mcp"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("WARM_MCP_") {
+            command.env_remove(name);
+        }
+    }
+    command.env_remove("RUST_LOG").env("WARM_MCP_DATA_DIR", dir);
+    command
+}
+
+/// A running server and the session with it.
+pub struct Server {
+    child: Child,
+    input: Option<ChildStdin>,
+    messages: Receiver<String>,
+    stderr: Option<JoinHandle<String>>,
+    next_id: i64,
+    /// Replies that arrived while another was waited for.
+    early: HashMap<i64, Value>,
+}
+
+/// How a server ended.
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stderr: String,
+    /// Messages that nobody had waited for.
+    pub unread: Vec<Value>,
+}
+
+impl Server {
+    /// Starts a server on the store in `dir` and opens a session.
+    pub fn start(dir: &Path) -> Self {
+        Self::start_with(warm_mcp(dir), |_| {})
+    }
+
+    pub fn start_with(mut command: Command, change: impl FnOnce(&mut Command)) -> Self {
+        change(&mut command);
+        let mut server = Self::spawn(command);
+        server.initialize("2025-11-25");
+        server
+    }
+
+    /// Starts a server without a word.
+    pub fn spawn(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("warm-mcp starts");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let (sender, messages) = channel();
+        thread::spawn(move || {
+            for line in stdout.lines() {
+                if sender.send(line.expect("stdout is UTF-8")).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut pipe = child.stderr.take().expect("a pipe");
+        let stderr = thread::spawn(move || {
+            let mut text = Vec::new();
+            pipe.read_to_end(&mut text).expect("stderr can be read");
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        Self {
+            input: child.stdin.take(),
+            child,
+            messages,
+            stderr: Some(stderr),
+            next_id: 1,
+            early: HashMap::new(),
+        }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn initialize(&mut self, revision: &str) -> Value {
+        let reply = self.request(
+            "initialize",
+            json!({
+                "protocolVersion": revision, "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            }),
+        );
+        self.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        reply
+    }
+
+    pub fn write(&mut self, message: &Value) {
+        self.write_line(message.to_string());
+    }
+
+    pub fn write_line(&mut self, line: impl AsRef<[u8]>) {
+        let line = [line.as_ref(), b"\n"].concat();
+        let input = self.input.as_mut().expect("the session is open");
+        if let Err(error) = input.write_all(&line) {
+            panic!("the server does not read ({error}): {}", self.last_words());
+        }
+    }
+
+    /// Sends a request without waiting for its reply.
+    pub fn send(&mut self, method: &str, params: Value) -> i64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// The next message, whatever it is.
+    pub fn next(&mut self) -> Value {
+        match self.messages.recv_timeout(DEADLINE) {
+            Ok(line) => message(&line),
+            Err(RecvTimeoutError::Timeout) => panic!("no message within {DEADLINE:?}"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the server ended: {}", self.last_words()),
+        }
+    }
+
+    /// The reply to a request that was sent.
+    pub fn reply(&mut self, id: i64) -> Value {
+        loop {
+            if let Some(reply) = self.early.remove(&id) {
+                return reply;
+            }
+            let message = self.next();
+            let other = message["id"].as_i64().expect("a reply has the id of its request");
+            self.early.insert(other, message);
+        }
+    }
+
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params);
+        self.reply(id)
+    }
+
+    pub fn send_call(&mut self, tool: &str, arguments: Value) -> i64 {
+        self.send("tools/call", json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// The result of a tool call, failed or not.
+    pub fn outcome(&mut self, tool: &str, arguments: Value) -> Value {
+        let id = self.send_call(tool, arguments);
+        self.reply(id)["result"].take()
+    }
+
+    /// The structured content of a tool call that must be served.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let mut outcome = self.outcome(tool, arguments);
+        assert_eq!(outcome["isError"], false, "{outcome}");
+        outcome["structuredContent"].take()
+    }
+
+    /// Code and message of a tool call that must fail.
+    pub fn refusal(&mut self, tool: &str, arguments: Value) -> (String, String) {
+        let outcome = self.outcome(tool, arguments);
+        assert_eq!(outcome["isError"], true, "{outcome}");
+        let structured = &outcome["structuredContent"];
+        let text = |name: &str| structured[name].as_str().expect("an error has it").to_owned();
+        assert_eq!(outcome["content"][0]["text"], structured["message"]);
+        (text("code"), text("message"))
+    }
+
+    /// One command of the memory tool that must be served.
+    pub fn memory(&mut self, arguments: Value) -> String {
+        let result = self.call("memory", arguments)["result"].take();
+        result.as_str().expect("a string").to_owned()
+    }
+
+    pub fn signal(&self, name: &str) {
+        signal(self.id(), name);
+    }
+
+    /// Ends the input and waits for the server to end.
+    pub fn close(mut self) -> Ended {
+        self.input.take();
+        self.wait()
+    }
+
+    /// Waits for the server to end by itself.
+    pub fn wait(mut self) -> Ended {
+        let status = ended(&mut self.child);
+        let unread = std::iter::from_fn(|| self.messages.recv_timeout(DEADLINE).ok());
+        let unread = unread.map(|line| message(&line)).collect();
+        Ended { status, stderr: self.last_words(), unread }
+    }
+
+    fn last_words(&mut self) -> String {
+        self.stderr.take().map_or_else(String::new, |words| words.join().expect("stderr was read"))
+    }
+}
+
+/// The opening message of a client that this file does not play.
+pub fn hello() -> Value {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+}
+
+pub fn signal(process: u32, name: &str) {
+    let status = Command::new("kill").args([name, &process.to_string()]).status();
+    assert!(status.expect("kill starts").success());
+}
+
+/// Waits for a process to end by itself.
+pub fn ended(child: &mut Child) -> ExitStatus {
+    let started = Instant::now();
+    loop {
+        match child.try_wait().expect("a child can be waited for") {
+            Some(status) => return status,
+            None if started.elapsed() > DEADLINE => {
+                let _ = child.kill();
+                panic!("the server does not end")
+            }
+            None => thread::sleep(Duration::from_millis(2)),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A test that failed leaves its server behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn message(line: &str) -> Value {
+    let message: Value = serde_json::from_str(line)
+        .unwrap_or_else(|error| panic!("stdout carries what is no message ({error}): {line}"));
+    assert_eq!(message["jsonrpc"], "2.0", "{line}");
+    message
+}
+
+/// Runs `warm-mcp` to its end and returns status, stdout and stderr.
+pub fn run(dir: &Path, arguments: &[impl AsRef<OsStr>]) -> (Option<i32>, String, String) {
+    let output = warm_mcp(dir).args(arguments).stdin(Stdio::null()).output().expect("warm-mcp starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
