@@ -7,7 +7,11 @@
 mod collections;
 mod engine;
 mod measures;
+mod ops;
 mod retrieval;
+mod scan;
+mod synthetic;
+mod timing;
 
 use std::process::ExitCode;
 
@@ -25,14 +29,20 @@ struct Cli {
 enum Command {
     /// What writes and recalls cost in the engine, beside a bare commit.
     Engine(engine::Options),
+    /// What the operations on hypervectors cost.
+    Ops(ops::Options),
     /// How well recall finds what is relevant, on LoCoMo and Cranfield.
     Retrieval(retrieval::Options),
+    /// The nearest codes: for one query, for many, and in two stages.
+    Scan(scan::Options),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(options) => engine::run(&options),
+        Command::Ops(options) => ops::run(&options),
         Command::Retrieval(options) => retrieval::run(&options),
+        Command::Scan(options) => scan::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

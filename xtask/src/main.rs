@@ -1,6 +1,7 @@
 //! The project's chores. `cargo xtask test` does all the set-up and runs every test.
 #![forbid(unsafe_code)]
 
+mod emulated;
 mod licences;
 mod python;
 mod rust;
@@ -28,12 +29,14 @@ struct Stage {
 }
 
 /// Cheap ones first. A stage that fails does not keep the others from running.
-const TEST: [Stage; 9] = [
+const TEST: [Stage; 11] = [
     Stage { name: "rust format", run: rust::format },
     Stage { name: "rust lints", run: rust::lints },
     Stage { name: "licences", run: licences::check },
     Stage { name: "rust tests", run: rust::tests },
     Stage { name: "rust doc tests", run: rust::doc_tests },
+    Stage { name: "kernels on neon", run: emulated::neon },
+    Stage { name: "without avx", run: emulated::without_avx },
     Stage { name: "python set-up", run: python::set_up },
     Stage { name: "python lints", run: python::lints },
     Stage { name: "python types", run: python::types },

@@ -1,0 +1,5 @@
+//! aarch64: NEON.
+
+mod neon;
+
+pub(super) use neon::Neon;
