@@ -36,9 +36,9 @@ pub enum PathError {
 /// is echoed whole.
 const LONGEST_ECHO: usize = 300;
 
-/// What was asked for, cut if it is far beyond anything that could be right.
-fn echo(asked: &str) -> String {
-    match asked.char_indices().nth(LONGEST_ECHO) {
+/// What was asked for, cut after `longest` characters: a message that repeats it stays bounded.
+pub(crate) fn echo(asked: &str, longest: usize) -> String {
+    match asked.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", &asked[..end]),
         None => asked.into(),
     }
@@ -57,16 +57,16 @@ pub(crate) fn is_tree_key(key: &str) -> bool {
 /// Checks a path that names a file or directory below `/memories`, or `/memories` itself.
 pub(crate) fn check_path(path: &str, limits: &Limits) -> Result<(), PathError> {
     if !is_tree_key(path) {
-        return Err(PathError::Outside(echo(path)));
+        return Err(PathError::Outside(echo(path, LONGEST_ECHO)));
     }
-    let broken = |rule: String| Err(PathError::Rule { path: echo(path), rule });
+    let broken = |rule: String| Err(PathError::Rule { path: echo(path, LONGEST_ECHO), rule });
     let below = &path[ROOT.len()..];
     if below.is_empty() {
         return Ok(());
     }
     let segments = || below[1..].split('/');
     if segments().any(|segment| segment == "..") {
-        return Err(PathError::Escapes(echo(path)));
+        return Err(PathError::Escapes(echo(path, LONGEST_ECHO)));
     }
     if below.contains('\\') {
         return broken("use / between names, not a backslash".into());

@@ -10,7 +10,7 @@ use super::CommandError;
 use super::lines::{line_of, lines, numbered};
 use crate::contract::{Command, Limits};
 use crate::draft::Draft;
-use crate::path::{ROOT, check_path};
+use crate::path::{ROOT, check_path, echo};
 use crate::record::{Entry, Record};
 use crate::store::StoreError;
 
@@ -94,10 +94,13 @@ fn str_replace(
     }
     let text = &record.text;
     let Some(at) = text.find(old) else {
-        return Err(CommandError::NoMatch { old_str: echo(old), path: path.into() });
+        return Err(CommandError::NoMatch { old_str: echo(old, LONGEST_ECHO), path: path.into() });
     };
     if text[at + old.len()..].contains(old) {
-        return Err(CommandError::ManyMatches { old_str: echo(old), lines: match_lines(text, old) });
+        return Err(CommandError::ManyMatches {
+            old_str: echo(old, LONGEST_ECHO),
+            lines: match_lines(text, old),
+        });
     }
     let edited = [&text[..at], new, &text[at + old.len()..]].concat();
     check_size(path, edited.len(), bounds.max_file_bytes)?;
@@ -106,14 +109,6 @@ fn str_replace(
     Ok(format!(
         "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
     ))
-}
-
-/// What was looked for, cut if it is longer than any view.
-fn echo(old: &str) -> String {
-    match old.char_indices().nth(LONGEST_ECHO) {
-        Some((end, _)) => format!("{}…", &old[..end]),
-        None => old.into(),
-    }
 }
 
 /// The line of each occurrence, overlapping ones too, as the SDK counts them.
