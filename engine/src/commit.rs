@@ -13,15 +13,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::draft::Draft;
+use crate::operations::Operations;
 use crate::published::{IndexChanges, Published};
-use crate::store::{Store, StoreError};
+use crate::store::{Batch, Store, StoreError};
 
 /// Queue and lead. See the module.
 pub(crate) struct Commits {
     store: Arc<dyn Store>,
     published: Arc<Published>,
     queue: Mutex<Vec<Box<dyn Job>>>,
-    lead: Mutex<()>,
+    /// Held by the one that leads.
+    lead: Mutex<Operations>,
 }
 
 /// A queued change.
@@ -69,8 +71,8 @@ where
 }
 
 impl Commits {
-    pub(crate) fn new(store: Arc<dyn Store>, published: Arc<Published>) -> Self {
-        Self { store, published, queue: Mutex::default(), lead: Mutex::default() }
+    pub(crate) fn new(store: Arc<dyn Store>, published: Arc<Published>, operations: Operations) -> Self {
+        Self { store, published, queue: Mutex::default(), lead: Mutex::new(operations) }
     }
 
     /// Makes a change and returns once it is durable and every later read sees it.
@@ -87,31 +89,37 @@ impl Commits {
         let outcome: Outcome<R, E> = Arc::default();
         let job = Change { change: Some(change), result: None, outcome: Arc::clone(&outcome) };
         self.queue.lock().push(Box::new(job));
-        let lead = self.lead.lock();
+        let mut operations = self.lead.lock();
         if outcome.lock().is_none() {
             let jobs = std::mem::take(&mut *self.queue.lock());
-            self.commit(jobs);
+            self.commit(jobs, &mut operations);
         }
-        drop(lead);
+        drop(operations);
         // Empty only if the one that led panicked, which shuts the store.
         let settled = outcome.lock().take();
         settled.unwrap_or_else(|| Err(StoreError::Shut.into()))
     }
 
     /// Runs, commits and publishes; called by the one that leads.
-    fn commit(&self, mut jobs: Vec<Box<dyn Job>>) {
+    fn commit(&self, mut jobs: Vec<Box<dyn Job>>, operations: &mut Operations) {
         let base = self.published.latest();
-        let mut draft = Draft::new(&base);
+        let mut draft = Draft::new(&base, operations);
         for job in &mut jobs {
             job.run(&mut draft);
         }
-        let committed = if draft.is_empty() { Ok(()) } else { self.make_durable(&draft) };
+        let durable = if draft.is_empty() { Ok(None) } else { self.make_durable(&draft).map(Some) };
+        let (now, done) = (draft.now(), draft.into_operations());
+        let committed = durable.map(|durable| {
+            if let Some((batch, epoch)) = durable {
+                operations.committed(&batch, epoch, now, done);
+            }
+        });
         for job in jobs {
             job.settle(&committed);
         }
     }
 
-    fn make_durable(&self, draft: &Draft<'_>) -> Result<(), StoreError> {
+    fn make_durable(&self, draft: &Draft<'_>) -> Result<(Batch, u64), StoreError> {
         let epoch = self.store.next_epoch();
         let batch = draft.seal(epoch)?;
         let changes = IndexChanges::of(draft);
@@ -123,7 +131,7 @@ impl Commits {
             return Err(error);
         }
         commit.publish(draft.names.clone(), epoch, changes);
-        Ok(())
+        Ok((batch, epoch))
     }
 
     /// Size of the store on disk in bytes.
@@ -143,7 +151,7 @@ mod tests {
     use crate::record::Record;
     use crate::sealed::RecordId;
     use crate::state::{Names, State};
-    use crate::store::{Batch, RedbStore, Snapshot};
+    use crate::store::{RedbStore, Snapshot};
     use crate::vault::{Vault, VaultOptions};
 
     /// A store whose commits can be counted, held up and made to fail.
@@ -166,6 +174,10 @@ mod tests {
 
         fn next_epoch(&self) -> u64 {
             self.inner.next_epoch()
+        }
+
+        fn notes(&self) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+            self.inner.notes()
         }
 
         fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
@@ -205,7 +217,8 @@ mod tests {
         });
         let published =
             Arc::new(Published::new(State::new(Names::default(), keys, Arc::clone(&store) as _, 0)));
-        let commits = Commits::new(Arc::clone(&store) as _, Arc::clone(&published));
+        let operations = Operations::load(vault.operation_key("n", store.salt()), Vec::new());
+        let commits = Commits::new(Arc::clone(&store) as _, Arc::clone(&published), operations);
         Setup { _dir: dir, store, published, commits }
     }
 

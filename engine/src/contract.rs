@@ -299,6 +299,37 @@ pub struct Forgotten {
     pub missing: Vec<String>,
 }
 
+/// A change of the memories, as one value.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub enum Write {
+    /// A command of the memory tool other than `view`.
+    Command(Command, CommandLimits),
+    /// Stores or replaces one memory.
+    Remember(Remember),
+    /// Forgets memories.
+    Forget(Forget),
+}
+
+/// The answer to a [`Write`].
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub enum Written {
+    /// The exact result string of the memory tool.
+    Command(String),
+    /// What was stored.
+    Remember(Remembered),
+    /// What was forgotten.
+    Forget(Forgotten),
+}
+
+/// Names one [`Write`] of one client for good, so that sent twice it is made once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OperationId {
+    /// Random; made by the client when it starts.
+    pub client: [u8; 16],
+    /// Never used twice by that client.
+    pub counter: u64,
+}
+
 /// Sizes and limits of an open store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stats {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use rpds::HashTrieMapSync;
 
+use crate::contract::OperationId;
+use crate::operations::{Done, Operations};
 use crate::record::{Entry, Record};
 use crate::sealed::RecordId;
 use crate::state::{Names, State};
@@ -18,10 +20,13 @@ pub(crate) struct Draft<'a> {
     /// The names as they will be.
     pub(crate) names: Names,
     base: &'a State,
+    before: &'a Operations,
     /// What is to be written.
     puts: HashTrieMapSync<RecordId, Arc<Record>>,
     /// Records of the base that go. Only ever grows, so that a mark is its length.
     removes: Vec<RecordId>,
+    /// Named operations of this draft. Only ever grows, too.
+    done: Vec<(OperationId, Done)>,
     now: u64,
 }
 
@@ -30,15 +35,19 @@ pub(crate) struct Mark {
     names: Names,
     puts: HashTrieMapSync<RecordId, Arc<Record>>,
     removes: usize,
+    done: usize,
 }
 
 impl<'a> Draft<'a> {
-    pub(crate) fn new(base: &'a State) -> Self {
+    /// A draft upon a state, and upon the operations that led to it.
+    pub(crate) fn new(base: &'a State, before: &'a Operations) -> Self {
         Self {
             names: base.names.clone(),
             base,
+            before,
             puts: HashTrieMapSync::default(),
             removes: Vec::new(),
+            done: Vec::new(),
             now: time::now(),
         }
     }
@@ -73,6 +82,18 @@ impl<'a> Draft<'a> {
         existed
     }
 
+    /// What an operation did, if it was made before.
+    pub(crate) fn made(&self, operation: Option<OperationId>) -> Option<Done> {
+        let operation = operation?;
+        let here = self.done.iter().find(|(id, _)| *id == operation).map(|(_, done)| done);
+        here.or_else(|| self.before.get(&operation)).cloned()
+    }
+
+    /// Notes what an operation did.
+    pub(crate) fn note(&mut self, operation: Option<OperationId>, done: Done) {
+        self.done.extend(operation.map(|id| (id, done)));
+    }
+
     fn drop_version(&mut self, entry: Option<Arc<Entry>>) {
         if let Some(entry) = entry
             && !self.puts.remove_mut(&entry.id)
@@ -82,16 +103,22 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark { names: self.names.clone(), puts: self.puts.clone(), removes: self.removes.len() }
+        Mark {
+            names: self.names.clone(),
+            puts: self.puts.clone(),
+            removes: self.removes.len(),
+            done: self.done.len(),
+        }
     }
 
     pub(crate) fn reset(&mut self, mark: Mark) {
         self.names = mark.names;
         self.puts = mark.puts;
         self.removes.truncate(mark.removes);
+        self.done.truncate(mark.done);
     }
 
-    /// Whether nothing would be written.
+    /// Whether nothing would be written. An operation that changed nothing needs no note.
     pub(crate) fn is_empty(&self) -> bool {
         self.puts.is_empty() && self.removes.is_empty()
     }
@@ -108,6 +135,13 @@ impl<'a> Draft<'a> {
             .iter()
             .map(|(id, record)| Ok((*id, record.seal(&self.base.keys, id, epoch)?)))
             .collect::<Result<_, StoreError>>()?;
-        Ok(Batch { puts, removes: self.removes.clone() })
+        let mut batch = Batch { puts, removes: self.removes.clone(), ..Batch::default() };
+        self.before.note(&mut batch, epoch, self.now, &self.done)?;
+        Ok(batch)
+    }
+
+    /// The named operations of this draft.
+    pub(crate) fn into_operations(self) -> Vec<(OperationId, Done)> {
+        self.done
     }
 }

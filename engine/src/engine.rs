@@ -2,17 +2,15 @@
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::commit::Commits;
 use crate::contract::{
-    Command, CommandLimits, EncryptionStats, Forget, Forgotten, Get, Limits, List, Listing, Memory, Recall,
-    RecallMode, RecallStats, Recalled, Remember, Remembered, Stats,
+    Command, CommandLimits, EncryptionStats, Forget, Forgotten, Get, Limits, List, Listing, Memory,
+    OperationId, Recall, RecallMode, RecallStats, Recalled, Remember, Remembered, Stats, Write, Written,
 };
 use crate::error::Error;
-use crate::files::private_dir;
 use crate::maintain::Maintainer;
 use crate::memory::{Bounds, CommandError};
 use crate::open::{Mode, Opened, open_store, store_path};
@@ -20,16 +18,16 @@ use crate::open_error::OpenError;
 use crate::published::Published;
 use crate::records::RecordError;
 use crate::sealed::FORMAT_VERSION;
+use crate::seat::{Claim, Seat};
 use crate::state::State;
 use crate::vault::Vault;
 use crate::{memory, recall, records};
 
 /// How long a start waits for a process that is just ending to let go of the store.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-/// Longest name of a namespace, in bytes.
-const LONGEST_NAMESPACE: usize = 128;
 
-/// An open memory store. All methods may be called from any number of threads at once.
+/// A handle to an open memory store. All methods may be called from any number of threads at once. The store
+/// closes when the last handle is dropped.
 ///
 /// Reads see one moment of the store and do not wait for the disk work of a write. A write returns
 /// once it is durable; every read that starts afterwards sees it.
@@ -49,15 +47,21 @@ const LONGEST_NAMESPACE: usize = 128;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct Engine {
-    // Dropped in this order: background work ends, the store closes, the lock is let go.
+    open: Arc<Open>,
+    limits: Limits,
+}
+
+/// An open store, shared by all handles to it.
+struct Open {
+    // Dropped in this order: background work ends, the store closes, the seat is given back.
     _maintainer: Maintainer,
     commits: Commits,
     published: Arc<Published>,
     _lock: File,
     namespace: String,
     opened_with: &'static str,
-    limits: Limits,
     damaged: Vec<String>,
     created: bool,
 }
@@ -70,9 +74,15 @@ impl Engine {
     /// # Errors
     /// [`OpenError`] names what is wrong and the next step; an existing store is left as it was.
     pub fn open(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, OpenError> {
-        let dir = Self::directory(vault, namespace)?;
-        private_dir(&dir)?;
-        Self::open_in(vault, namespace, limits, &dir, Mode::Create { patience: LOCK_PATIENCE })
+        Self::open_claimed(vault, Seat::of(vault, namespace)?.claim(LOCK_PATIENCE)?, limits)
+    }
+
+    /// Opens the store of a seat that this process holds, or makes an empty one.
+    ///
+    /// # Errors
+    /// As [`Engine::open`]; the seat is given back then.
+    pub fn open_claimed(vault: &Vault, claim: Claim, limits: Limits) -> Result<Self, OpenError> {
+        Self::open_in(vault, claim, limits, Mode::Create)
     }
 
     /// Opens the store of a namespace if there is one; never makes anything, and does not wait for
@@ -81,47 +91,53 @@ impl Engine {
     /// # Errors
     /// [`OpenError::NoStore`] if there is none, else as [`Engine::open`].
     pub fn open_existing(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, OpenError> {
-        let dir = Self::directory(vault, namespace)?;
-        if !dir.try_exists().map_err(OpenError::io("look for", &dir))? {
-            return Err(OpenError::NoStore(dir));
+        let seat = Seat::of(vault, namespace)?;
+        if !seat.is_there()? {
+            return Err(OpenError::NoStore(seat.dir().to_owned()));
         }
-        Self::open_in(vault, namespace, limits, &dir, Mode::Existing)
+        Self::open_in(vault, seat.claim(Duration::ZERO)?, limits, Mode::Existing)
     }
 
-    fn directory(vault: &Vault, namespace: &str) -> Result<PathBuf, OpenError> {
-        let usable =
-            (1..=LONGEST_NAMESPACE).contains(&namespace.len()) && !namespace.chars().any(char::is_control);
-        if usable { Ok(vault.namespace_dir(namespace)) } else { Err(OpenError::InvalidNamespace) }
-    }
-
-    fn open_in(
-        vault: &Vault,
-        namespace: &str,
-        limits: Limits,
-        dir: &Path,
-        mode: Mode,
-    ) -> Result<Self, OpenError> {
+    fn open_in(vault: &Vault, claim: Claim, limits: Limits, mode: Mode) -> Result<Self, OpenError> {
+        let namespace = claim.seat.namespace().to_owned();
+        let path = store_path(claim.seat.dir());
         // redb checks every page when it opens a file; what slips through makes it panic.
-        let opened = catch_unwind(AssertUnwindSafe(|| open_store(vault, namespace, dir, mode)));
-        let Opened { created, store, keys, names, epoch, damaged, lock } = opened.unwrap_or_else(|_| {
-            Err(OpenError::Damaged {
-                path: store_path(dir),
-                reason: "its pages contradict each other".into(),
-            })
+        let opened = catch_unwind(AssertUnwindSafe(|| open_store(vault, claim, mode)));
+        let opened = opened.unwrap_or_else(|_| {
+            Err(OpenError::Damaged { path: path.clone(), reason: "its pages contradict each other".into() })
         })?;
+        let Opened { created, store, keys, names, epoch, operations, damaged, lock } = opened;
         let published = Arc::new(Published::new(State::new(names, keys, Arc::clone(&store), epoch)));
-        let maintainer = Maintainer::start(Arc::clone(&published))
-            .map_err(|source| OpenError::Store { path: store_path(dir), source })?;
-        Ok(Self {
+        let maintainer =
+            Maintainer::start(Arc::clone(&published)).map_err(|source| OpenError::Store { path, source })?;
+        let open = Open {
             _maintainer: maintainer,
-            commits: Commits::new(store, Arc::clone(&published)),
+            commits: Commits::new(store, Arc::clone(&published), operations),
             published,
             _lock: lock,
-            namespace: namespace.to_owned(),
+            namespace,
             opened_with: vault.opened_with(),
-            limits,
             damaged,
             created,
+        };
+        Ok(Self { open: Arc::new(open), limits })
+    }
+
+    /// Another handle to the same open store, with limits of its own.
+    pub fn with_limits(&self, limits: Limits) -> Self {
+        Self { open: Arc::clone(&self.open), limits }
+    }
+
+    /// Makes a change. One that comes again under the same `operation` is made once, also when another
+    /// process has opened the store meanwhile, and is answered alike.
+    ///
+    /// # Errors
+    /// Those of [`Engine::command`], [`Engine::remember`] and [`Engine::forget`].
+    pub fn write(&self, write: Write, operation: Option<OperationId>) -> Result<Written, Error> {
+        Ok(match write {
+            Write::Command(command, lower) => Written::Command(self.run(command, lower, operation)?),
+            Write::Remember(request) => Written::Remember(self.store(request, operation)?),
+            Write::Forget(request) => Written::Forget(self.drop_memories(request, operation)?),
         })
     }
 
@@ -130,17 +146,26 @@ impl Engine {
     /// # Errors
     /// [`Error::Command`], whose `Display` is the exact message of the memory tool.
     pub fn command(&self, command: Command, lower: CommandLimits) -> Result<String, Error> {
+        self.run(command, lower, None)
+    }
+
+    fn run(
+        &self,
+        command: Command,
+        lower: CommandLimits,
+        operation: Option<OperationId>,
+    ) -> Result<String, Error> {
         let max_view_chars = lower.max_view_chars.unwrap_or(u64::MAX).min(self.limits.max_view_chars);
         let max_file_bytes = lower.max_file_bytes.unwrap_or(u64::MAX).min(self.limits.max_text_bytes);
         let done: Result<String, CommandError> = match command {
             Command::View { path, view_range } => {
-                let state = self.published.state().map_err(CommandError::from)?;
+                let state = self.open.published.state().map_err(CommandError::from)?;
                 memory::view(&state, &path, view_range.as_deref(), &self.limits, max_view_chars)
             }
             command => {
                 let limits = self.limits.clone();
                 let bounds = Bounds { max_view_chars, max_file_bytes };
-                self.commits.write(move |draft| memory::edit(draft, command, &limits, bounds))
+                self.open.commits.write(move |draft| memory::edit(draft, command, &limits, bounds, operation))
             }
         };
         Ok(done?)
@@ -152,24 +177,12 @@ impl Engine {
     /// [`Error::Record`] when an argument breaks a rule or limit, `create_only` or `if_version`
     /// does not hold, or the store fails.
     pub fn remember(&self, request: Remember) -> Result<Remembered, Error> {
+        self.store(request, None)
+    }
+
+    fn store(&self, request: Remember, operation: Option<OperationId>) -> Result<Remembered, Error> {
         records::check_remember(&request, &self.limits)?;
-        Ok(self.commits.write(move |draft| records::remember(draft, request))?)
-    }
-
-    /// Reads one memory whole.
-    ///
-    /// # Errors
-    /// [`Error::Record`] when there is no such memory or the store fails.
-    pub fn get(&self, request: &Get) -> Result<Memory, Error> {
-        Ok(records::get(&*self.published.state().map_err(RecordError::from)?, request, &self.limits)?)
-    }
-
-    /// Lists memories in the order of their names, a page at a time.
-    ///
-    /// # Errors
-    /// [`Error::Record`] when `limit` or `cursor` is not usable.
-    pub fn list(&self, request: &List) -> Result<Listing, Error> {
-        Ok(records::list(&self.published.latest(), request, &self.limits)?)
+        Ok(self.open.commits.write(move |draft| records::remember(draft, request, operation))?)
     }
 
     /// Forgets memories for good.
@@ -178,8 +191,28 @@ impl Engine {
     /// [`Error::Record`] when a single `key` does not exist, `prefix` comes without `confirm`, or
     /// the store fails; nothing is forgotten then.
     pub fn forget(&self, request: Forget) -> Result<Forgotten, Error> {
+        self.drop_memories(request, None)
+    }
+
+    fn drop_memories(&self, request: Forget, operation: Option<OperationId>) -> Result<Forgotten, Error> {
         let limits = self.limits.clone();
-        Ok(self.commits.write(move |draft| records::forget(draft, request, &limits))?)
+        Ok(self.open.commits.write(move |draft| records::forget(draft, request, &limits, operation))?)
+    }
+
+    /// Reads one memory whole.
+    ///
+    /// # Errors
+    /// [`Error::Record`] when there is no such memory or the store fails.
+    pub fn get(&self, request: &Get) -> Result<Memory, Error> {
+        Ok(records::get(&*self.open.published.state().map_err(RecordError::from)?, request, &self.limits)?)
+    }
+
+    /// Lists memories in the order of their names, a page at a time.
+    ///
+    /// # Errors
+    /// [`Error::Record`] when `limit` or `cursor` is not usable.
+    pub fn list(&self, request: &List) -> Result<Listing, Error> {
+        Ok(records::list(&self.open.published.latest(), request, &self.limits)?)
     }
 
     /// Searches. Waits while the index is still being filled after opening.
@@ -187,36 +220,46 @@ impl Engine {
     /// # Errors
     /// [`Error::Recall`] when an argument is not usable; no query text is an error.
     pub fn recall(&self, request: &Recall) -> Result<Recalled, Error> {
-        Ok(recall::recall(&self.published, request, &self.limits)?)
+        Ok(recall::recall(&self.open.published, request, &self.limits)?)
     }
 
     /// Whether a recall would be answered without waiting for the index.
     pub fn recall_is_ready(&self) -> bool {
-        self.published.is_filled()
+        self.open.published.is_filled()
+    }
+
+    /// Whether a commit failed, so that nothing is written until the store is opened again.
+    pub fn is_shut(&self) -> bool {
+        self.open.published.is_broken()
+    }
+
+    /// Lets no recall wait for the index any longer: this process is about to give the store back.
+    pub fn retire(&self) {
+        self.open.published.stop();
     }
 
     /// Counts, sizes and limits.
     pub fn stats(&self) -> Stats {
-        let (passages, segments) = self.published.index(|index| (index.passages(), index.segments()));
-        let state = self.published.latest();
+        let (passages, segments) = self.open.published.index(|index| (index.passages(), index.segments()));
+        let state = self.open.published.latest();
         Stats {
             version: env!("CARGO_PKG_VERSION").into(),
-            namespace: self.namespace.clone(),
+            namespace: self.open.namespace.clone(),
             memories: state.names.len(),
             files: state.names.files(),
             text_bytes: state.names.text_bytes(),
-            store_bytes: self.commits.store_bytes(),
-            damaged_records: self.damaged.len() as u64,
+            store_bytes: self.open.commits.store_bytes(),
+            damaged_records: self.open.damaged.len() as u64,
             recall: RecallStats {
                 mode: RecallMode::Lexical,
-                ready: self.published.is_filled(),
+                ready: self.open.published.is_filled(),
                 passages,
                 segments,
             },
             encryption: EncryptionStats {
                 format: FORMAT_VERSION,
                 cipher: "ChaCha20-Poly1305, one key per version".into(),
-                opened_with: self.opened_with.into(),
+                opened_with: self.open.opened_with.into(),
             },
             device: "cpu".into(),
             kernel: "bm25 (scalar)".into(),
@@ -226,12 +269,12 @@ impl Engine {
 
     /// Whether opening made the store, so that it is empty.
     pub fn created(&self) -> bool {
-        self.created
+        self.open.created
     }
 
     /// Records that could not be opened, by id, each with the reason. The others are served.
     pub fn damaged(&self) -> &[String] {
-        &self.damaged
+        &self.open.damaged
     }
 
     /// The limits in force.

@@ -8,8 +8,8 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine -> open, memory, records, recall -> commit, maintain -> published -> draft -> state -> record
-//!        -> vault -> files -> open_error -> store -> sealed
+//! engine -> open, memory, records, recall -> commit, maintain -> published -> draft -> operations, state
+//!        -> record, seat -> vault -> files -> open_error -> store -> sealed
 //! ```
 #![forbid(unsafe_code)]
 
@@ -24,12 +24,14 @@ mod maintain;
 mod memory;
 mod open;
 mod open_error;
+mod operations;
 mod path;
 mod published;
 mod recall;
 mod record;
 mod records;
 mod sealed;
+mod seat;
 mod state;
 mod store;
 mod time;
@@ -43,5 +45,6 @@ pub use path::PathError;
 pub use recall::RecallError;
 pub use records::RecordError;
 pub use sealed::FORMAT_VERSION;
+pub use seat::{Claim, Seat};
 pub use store::StoreError;
-pub use vault::{Passphrase, Vault, VaultOptions};
+pub use vault::{Passphrase, Prover, Vault, VaultOptions};

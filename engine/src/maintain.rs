@@ -31,7 +31,7 @@ impl Maintainer {
         let run = move || {
             let filled = catch_unwind(AssertUnwindSafe(|| fill(&of_thread, &loaded)));
             drop(loaded);
-            of_thread.set_filled(filled.is_ok());
+            of_thread.set_filled(filled.unwrap_or(false));
             loop {
                 match of_thread.wait_due() {
                     Due::Flush => of_thread.maintain_index(false),
@@ -46,14 +46,15 @@ impl Maintainer {
     }
 }
 
-fn fill(published: &Published, loaded: &State) {
+/// False if it was told to stop before every record was in.
+fn fill(published: &Published, loaded: &State) -> bool {
     let mut entries: Vec<_> = loaded.names.iter().collect();
     // Results that score alike are ordered by age, as if the memories had just been written.
     entries.sort_by(|a, b| (a.updated_at, &a.key).cmp(&(b.updated_at, &b.key)));
     for piece in entries.chunks(RECORDS_PER_PIECE) {
         for entry in piece {
             if published.stopping() {
-                return;
+                return false;
             }
             match loaded.read(entry) {
                 Ok(Some(record)) => published.index_existing(&entry.id, analyse_record(&entry.id, &record)),
@@ -63,6 +64,7 @@ fn fill(published: &Published, loaded: &State) {
         }
         published.maintain_index(false);
     }
+    true
 }
 
 impl Drop for Maintainer {

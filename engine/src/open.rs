@@ -1,24 +1,22 @@
-//! Opening the store of one namespace: its lock, its file, and the names in it.
+//! Opening the store of one namespace: its file, and the names in it.
 //!
 //! Makes an empty store where there is none. What is then done with the store is the
 //! [`engine`](crate::engine)'s business.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::files::{give_name, open_private};
 use crate::open_error::OpenError;
+use crate::operations::Operations;
 use crate::record::{Entry, Record};
 use crate::sealed::{FORMAT_VERSION, RecordId};
+use crate::seat::Claim;
 use crate::state::Names;
 use crate::store::{Batch, RedbStore, Snapshot, Store, StoreError};
 use crate::vault::{RecordKeys, UnsealError, Vault};
-
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// An open store and what is kept in memory of it.
 pub(crate) struct Opened {
@@ -28,33 +26,26 @@ pub(crate) struct Opened {
     pub(crate) keys: RecordKeys,
     pub(crate) names: Names,
     pub(crate) epoch: u64,
+    pub(crate) operations: Operations,
     /// Records that do not open, each with the reason.
     pub(crate) damaged: Vec<String>,
     /// Held for as long as the store is open.
     pub(crate) lock: File,
 }
 
-/// What to do where there is no store, and how long to wait for another process that has it open.
-#[derive(Clone, Copy)]
+/// What to do where there is no store.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Make an empty one, and wait for a process that is just ending.
-    Create { patience: Duration },
-    /// Make nothing, and do not wait.
+    /// Make an empty one.
+    Create,
+    /// Make nothing.
     Existing,
 }
 
-/// Opens the store in `dir`.
-pub(crate) fn open_store(
-    vault: &Vault,
-    namespace: &str,
-    dir: &Path,
-    mode: Mode,
-) -> Result<Opened, OpenError> {
-    let patience = match mode {
-        Mode::Create { patience } => patience,
-        Mode::Existing => Duration::ZERO,
-    };
-    let mut lock = take_lock(&dir.join("lock"), patience)?;
+/// Opens the store of a claimed seat.
+pub(crate) fn open_store(vault: &Vault, claim: Claim, mode: Mode) -> Result<Opened, OpenError> {
+    let Claim { seat, mut lock } = claim;
+    let (namespace, dir) = (seat.namespace(), seat.dir());
     let made = lock.metadata().map_err(OpenError::io("look into the lock in", dir))?.len() > 0;
     let path = store_path(dir);
     let failed = |source| match source {
@@ -71,7 +62,7 @@ pub(crate) fn open_store(
         RedbStore::open(file).map_err(failed)?
     } else if made {
         finish_store(&path)?
-    } else if matches!(mode, Mode::Create { .. }) {
+    } else if mode == Mode::Create {
         create_store(vault, namespace, &path, &mut lock)?
     } else {
         return Err(OpenError::NoStore(dir.to_owned()));
@@ -87,24 +78,14 @@ pub(crate) fn open_store(
     }
     let (names, damaged) = load_names(&*snapshot, &keys).map_err(failed)?;
     let epoch = snapshot.epoch();
-    Ok(Opened { created: !there && !made, store: Arc::new(store), keys, names, epoch, damaged, lock })
+    let notes = store.notes().map_err(failed)?;
+    let operations = Operations::load(vault.operation_key(namespace, store.salt()), notes);
+    let created = !there && !made;
+    Ok(Opened { created, store: Arc::new(store), keys, names, epoch, operations, damaged, lock })
 }
 
 pub(crate) fn store_path(dir: &Path) -> PathBuf {
     dir.join("store.redb")
-}
-
-fn take_lock(path: &Path, patience: Duration) -> Result<File, OpenError> {
-    let lock = open_private(path).map_err(OpenError::io("open", path))?;
-    let started = Instant::now();
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(lock),
-            Err(TryLockError::WouldBlock) if started.elapsed() < patience => thread::sleep(LOCK_PAUSE),
-            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(path.with_file_name("store.redb"))),
-            Err(TryLockError::Error(source)) => return Err(OpenError::io("lock", path)(source)),
-        }
-    }
 }
 
 /// What the lock file holds once there is a store: from then on, a missing one is lost.
@@ -132,7 +113,7 @@ fn create_store(
         .record_keys(namespace, store.salt())
         .seal(&RecordId::HEADER, store.next_epoch(), namespace.as_bytes())
         .ok_or_else(|| failed(StoreError::Fault("the header could not be sealed")))?;
-    store.commit(&Batch { puts: vec![(RecordId::HEADER, header)], removes: Vec::new() }).map_err(failed)?;
+    store.commit(&Batch { puts: vec![(RecordId::HEADER, header)], ..Batch::default() }).map_err(failed)?;
     let remember = lock.write_all(STORE_MADE).and_then(|()| lock.sync_all());
     remember.map_err(OpenError::io("write the lock beside", path))?;
     give_name(&unfinished, path)?;

@@ -161,6 +161,11 @@ impl Published {
         Ok(Commit { published: self, after: Phase::Broken })
     }
 
+    /// Whether a commit failed.
+    pub(crate) fn is_broken(&self) -> bool {
+        *self.phase.lock() == Phase::Broken
+    }
+
     /// The current state, to be read: it stays as it is for as long as it is held.
     pub(crate) fn state(&self) -> Result<Arc<State>, StoreError> {
         loop {
@@ -250,10 +255,10 @@ impl Published {
         self.progress.lock().filled == Filled::Yes
     }
 
-    /// Waits until every record is in the index. False if that failed.
+    /// Waits until every record is in the index. False if that failed, or the store is about to close.
     pub(crate) fn wait_filled(&self) -> bool {
         let mut progress = self.progress.lock();
-        while progress.filled == Filled::NotYet {
+        while progress.filled == Filled::NotYet && !progress.stop {
             self.progressed.wait(&mut progress);
         }
         progress.filled == Filled::Yes

@@ -131,7 +131,8 @@ pub(crate) fn recall(
     }
     let filter = Filter::new(request, limits)?;
     if !published.wait_filled() {
-        return Err(RecallError::NoIndex);
+        let closing = published.stopping();
+        return Err(if closing { StoreError::Closing.into() } else { RecallError::NoIndex });
     }
     let query = Query::new(&request.query);
     let (found, state): (Found, _) = published.search(|index, state| {

@@ -6,9 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::contract::{
-    ErrorCode, Forget, Forgotten, Get, Limits, List, Listed, Listing, Memory, Remember, Remembered,
+    ErrorCode, Forget, Forgotten, Get, Limits, List, Listed, Listing, Memory, OperationId, Remember,
+    Remembered,
 };
 use crate::draft::Draft;
+use crate::operations::{Done, NAMED_TWICE};
 use crate::path::PathError;
 use crate::path::{check_key, is_tree_key};
 use crate::record::{FILE_TAG, Record};
@@ -143,8 +145,21 @@ pub(crate) fn check_tags(tags: &[String], limits: &Limits) -> Result<(), RecordE
     Ok(())
 }
 
-/// Stores or replaces a memory that [`check_remember`] has passed.
-pub(crate) fn remember(draft: &mut Draft<'_>, request: Remember) -> Result<Remembered, RecordError> {
+/// Stores or replaces a memory that [`check_remember`] has passed. Under the name of an operation that was
+/// made before, it changes nothing and returns the same again.
+pub(crate) fn remember(
+    draft: &mut Draft<'_>,
+    request: Remember,
+    operation: Option<OperationId>,
+) -> Result<Remembered, RecordError> {
+    match draft.made(operation) {
+        Some(Done::Remembered { made_up, version, created, bytes }) => {
+            let key = made_up.or(request.key).unwrap_or_default();
+            return Ok(Remembered { key, version, created, bytes });
+        }
+        Some(_) => return Err(StoreError::Fault(NAMED_TWICE).into()),
+        None => {}
+    }
     let key_made_up = request.key.is_none();
     let key = request.key.unwrap_or_else(|| made_up_key(draft));
     let current = draft.names.get(&key).cloned();
@@ -180,8 +195,11 @@ pub(crate) fn remember(draft: &mut Draft<'_>, request: Remember) -> Result<Remem
     record.title = request.title;
     record.tags = tags;
     record.metadata = request.metadata.map(|metadata| serde_json::Value::Object(metadata).to_string());
-    let id = draft.put(record);
-    Ok(Remembered { key, version: id.version(), created: current.is_none(), bytes })
+    let version = draft.put(record).version();
+    let created = current.is_none();
+    let made_up = key_made_up.then(|| key.clone());
+    draft.note(operation, Done::Remembered { made_up, version: version.clone(), created, bytes });
+    Ok(Remembered { key, version, created, bytes })
 }
 
 /// There is no memory of this name: perhaps it is a directory's.
@@ -273,55 +291,78 @@ fn check_prefix(prefix: &str, limits: &Limits) -> Result<(), RecordError> {
     at_most("prefix", "bytes", prefix.len(), limits.max_path_bytes)
 }
 
-/// Forgets memories, all in one transaction.
+/// Forgets memories, all in one transaction. Under the name of an operation that was made before, it changes
+/// nothing and returns the same again.
 pub(crate) fn forget(
     draft: &mut Draft<'_>,
     request: Forget,
     limits: &Limits,
+    operation: Option<OperationId>,
 ) -> Result<Forgotten, RecordError> {
-    match (request.key, request.keys, request.prefix) {
+    match draft.made(operation) {
+        Some(Done::Forgotten { forgotten, missing }) => {
+            let keys = request.keys.unwrap_or_default();
+            let named = |place: u64| usize::try_from(place).ok().and_then(|place| keys.get(place)).cloned();
+            return Ok(Forgotten { forgotten, missing: missing.into_iter().filter_map(named).collect() });
+        }
+        Some(_) => return Err(StoreError::Fault(NAMED_TWICE).into()),
+        None => {}
+    }
+    let (forgotten, missing) = match (request.key, request.keys, request.prefix) {
         (Some(key), None, None) => {
             check_key(&key, limits)?;
-            if draft.remove(&key) {
-                Ok(Forgotten { forgotten: 1, missing: Vec::new() })
-            } else {
-                Err(not_found(&draft.names, &key))
+            if !draft.remove(&key) {
+                return Err(not_found(&draft.names, &key));
             }
+            (1, Vec::new())
         }
-        (None, Some(keys), None) => {
-            at_most("keys", "keys", keys.len(), limits.max_forget)?;
-            keys.iter().try_for_each(|key| check_key(key, limits))?;
-            let mut forgotten = Forgotten { forgotten: 0, missing: Vec::new() };
-            for key in keys {
-                if draft.remove(&key) {
-                    forgotten.forgotten += 1;
-                } else {
-                    forgotten.missing.push(key);
-                }
-            }
-            Ok(forgotten)
-        }
-        (None, None, Some(prefix)) => {
-            check_prefix(&prefix, limits)?;
-            if prefix.is_empty() {
-                return Err(RecordError::Argument(
-                    "prefix is empty, which would forget everything; name the prefixes one by one".into(),
-                ));
-            }
-            let doomed: Vec<_> = draft.names.with_prefix(&prefix).map(|entry| entry.key.clone()).collect();
-            if !request.confirm {
-                let first: Vec<_> = doomed.iter().take(3).map(|key| &**key).collect();
-                return Err(RecordError::Argument(format!(
-                    "this would forget {} memories for good, the first of them {}; send confirm: true to do it",
-                    doomed.len(),
-                    if first.is_empty() { "none".to_owned() } else { first.join(", ") },
-                )));
-            }
-            for key in &doomed {
-                draft.remove(key);
-            }
-            Ok(Forgotten { forgotten: doomed.len() as u64, missing: Vec::new() })
-        }
-        _ => Err(RecordError::Argument("give exactly one of key, keys and prefix".into())),
+        (None, Some(keys), None) => forget_keys(draft, keys, limits)?,
+        (None, None, Some(prefix)) => (forget_prefix(draft, &prefix, request.confirm, limits)?, Vec::new()),
+        _ => return Err(RecordError::Argument("give exactly one of key, keys and prefix".into())),
+    };
+    let places = missing.iter().map(|(place, _)| *place).collect();
+    draft.note(operation, Done::Forgotten { forgotten, missing: places });
+    Ok(Forgotten { forgotten, missing: missing.into_iter().map(|(_, key)| key).collect() })
+}
+
+/// How many were forgotten, and which had no memory, with their places.
+type SomeForgotten = (u64, Vec<(u64, String)>);
+
+fn forget_keys(
+    draft: &mut Draft<'_>,
+    keys: Vec<String>,
+    limits: &Limits,
+) -> Result<SomeForgotten, RecordError> {
+    at_most("keys", "keys", keys.len(), limits.max_forget)?;
+    keys.iter().try_for_each(|key| check_key(key, limits))?;
+    let asked = keys.len() as u64;
+    let missing: Vec<_> = (0..).zip(keys).filter(|(_, key)| !draft.remove(key)).collect();
+    Ok((asked - missing.len() as u64, missing))
+}
+
+fn forget_prefix(
+    draft: &mut Draft<'_>,
+    prefix: &str,
+    confirm: bool,
+    limits: &Limits,
+) -> Result<u64, RecordError> {
+    check_prefix(prefix, limits)?;
+    if prefix.is_empty() {
+        return Err(RecordError::Argument(
+            "prefix is empty, which would forget everything; name the prefixes one by one".into(),
+        ));
     }
+    let doomed: Vec<_> = draft.names.with_prefix(prefix).map(|entry| entry.key.clone()).collect();
+    if !confirm {
+        let first: Vec<_> = doomed.iter().take(3).map(|key| &**key).collect();
+        return Err(RecordError::Argument(format!(
+            "this would forget {} memories for good, the first of them {}; send confirm: true to do it",
+            doomed.len(),
+            if first.is_empty() { "none".to_owned() } else { first.join(", ") },
+        )));
+    }
+    for key in &doomed {
+        draft.remove(key);
+    }
+    Ok(doomed.len() as u64)
 }

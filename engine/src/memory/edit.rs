@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use super::CommandError;
 use super::lines::{line_of, lines, numbered};
-use crate::contract::{Command, Limits};
+use crate::contract::{Command, Limits, OperationId};
 use crate::draft::Draft;
+use crate::operations::{Done, NAMED_TWICE};
 use crate::path::{ROOT, check_path, echo};
 use crate::record::{Entry, Record};
 use crate::store::StoreError;
@@ -30,7 +31,8 @@ pub(crate) struct Bounds {
     pub(crate) max_file_bytes: u64,
 }
 
-/// Runs a command that changes the tree; returns its exact result string.
+/// Runs a command that changes the tree; returns its exact result string. Under the name of an operation
+/// that was made before, it changes nothing and returns the same again.
 ///
 /// `view` changes nothing and never comes here: [`view`](super::view()) serves it from a state.
 pub(crate) fn edit(
@@ -38,14 +40,78 @@ pub(crate) fn edit(
     command: Command,
     limits: &Limits,
     bounds: Bounds,
+    operation: Option<OperationId>,
 ) -> Result<String, CommandError> {
+    match draft.made(operation) {
+        Some(Done::Command { line }) => return retell(draft, &command, line, bounds),
+        Some(_) => return Err(StoreError::Fault(NAMED_TWICE).into()),
+        None => {}
+    }
+    let (told, line) = run(draft, command, limits, bounds)?;
+    draft.note(operation, Done::Command { line });
+    Ok(told)
+}
+
+/// What a command that was made says, from its own words and what is there now.
+fn retell(
+    draft: &Draft<'_>,
+    command: &Command,
+    line: Option<u64>,
+    bounds: Bounds,
+) -> Result<String, CommandError> {
+    Ok(match command {
+        Command::View { path, .. } => return Err(CommandError::NotAFile(path.clone())),
+        Command::Create { path, .. } => created(path),
+        Command::Insert { path, .. } => inserted(path),
+        Command::Delete { path } => deleted(path),
+        Command::Rename { old_path, new_path } => renamed(old_path, new_path),
+        Command::StrReplace { path, .. } => {
+            // The file may have gone on changing; if it is gone, there is nothing to show.
+            let changed = line.and_then(|line| usize::try_from(line).ok()).unwrap_or_default();
+            let text = file(draft, path).map(|record| record.text.clone()).unwrap_or_default();
+            replaced(&snippet(&text, changed, bounds.max_view_chars))
+        }
+    })
+}
+
+fn created(path: &str) -> String {
+    format!("File created successfully at: {path}")
+}
+
+fn replaced(snippet: &str) -> String {
+    format!(
+        "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
+    )
+}
+
+fn inserted(path: &str) -> String {
+    format!("The file {path} has been edited.")
+}
+
+fn deleted(path: &str) -> String {
+    format!("Successfully deleted {path}")
+}
+
+fn renamed(old: &str, new: &str) -> String {
+    format!("Successfully renamed {old} to {new}")
+}
+
+/// Runs a command; returns what it says, and the line that it changed where that is shown.
+fn run(
+    draft: &mut Draft<'_>,
+    command: Command,
+    limits: &Limits,
+    bounds: Bounds,
+) -> Result<(String, Option<u64>), CommandError> {
     let max_file_bytes = bounds.max_file_bytes;
-    match command {
+    let told = match command {
         Command::View { path, .. } => Err(CommandError::NotAFile(path)),
         Command::Create { path, file_text } => create(draft, path, file_text, limits, max_file_bytes),
         Command::StrReplace { path, old_str, new_str } => {
             check_path(&path, limits)?;
-            str_replace(draft, &path, &old_str, new_str.as_deref().unwrap_or_default(), bounds)
+            let new = new_str.as_deref().unwrap_or_default();
+            let (told, line) = str_replace(draft, &path, &old_str, new, bounds)?;
+            return Ok((told, Some(line as u64)));
         }
         Command::Insert { path, insert_line, insert_text } => {
             check_path(&path, limits)?;
@@ -60,7 +126,8 @@ pub(crate) fn edit(
             check_path(&new_path, limits)?;
             rename(draft, &old_path, &new_path, limits)
         }
-    }
+    };
+    Ok((told?, None))
 }
 
 fn create(
@@ -76,7 +143,7 @@ fn create(
         return Err(CommandError::FileExists(path));
     }
     check_not_under_a_file(draft, &path)?;
-    let done = format!("File created successfully at: {path}");
+    let done = created(&path);
     draft.put(Record::new(path, text, draft.now(), draft.now()));
     Ok(done)
 }
@@ -87,7 +154,7 @@ fn str_replace(
     old: &str,
     new: &str,
     bounds: Bounds,
-) -> Result<String, CommandError> {
+) -> Result<(String, usize), CommandError> {
     let record = file(draft, path)?;
     if old.is_empty() {
         return Err(CommandError::EmptyOldStr(path.into()));
@@ -104,11 +171,10 @@ fn str_replace(
     }
     let edited = [&text[..at], new, &text[at + old.len()..]].concat();
     check_size(path, edited.len(), bounds.max_file_bytes)?;
-    let snippet = snippet(&edited, line_of(text, at) - 1, bounds.max_view_chars);
+    let changed = line_of(text, at) - 1;
+    let told = replaced(&snippet(&edited, changed, bounds.max_view_chars));
     draft.put(record.edited(edited, draft.now()));
-    Ok(format!(
-        "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
-    ))
+    Ok((told, changed))
 }
 
 /// The line of each occurrence, overlapping ones too, as the SDK counts them.
@@ -166,7 +232,7 @@ fn insert(
     }
     check_size(path, edited.len(), max_bytes)?;
     draft.put(record.edited(edited, draft.now()));
-    Ok(format!("The file {path} has been edited."))
+    Ok(inserted(path))
 }
 
 fn delete(draft: &mut Draft<'_>, path: &str) -> Result<String, CommandError> {
@@ -180,7 +246,7 @@ fn delete(draft: &mut Draft<'_>, path: &str) -> Result<String, CommandError> {
     for entry in doomed {
         draft.remove(&entry.key);
     }
-    Ok(format!("Successfully deleted {path}"))
+    Ok(deleted(path))
 }
 
 fn rename(draft: &mut Draft<'_>, old: &str, new: &str, limits: &Limits) -> Result<String, CommandError> {
@@ -205,7 +271,7 @@ fn rename(draft: &mut Draft<'_>, old: &str, new: &str, limits: &Limits) -> Resul
         draft.remove(&entry.key);
         draft.put(record.renamed(key, draft.now()));
     }
-    Ok(format!("Successfully renamed {old} to {new}"))
+    Ok(renamed(old, new))
 }
 
 /// The file at `path`, for editing.

@@ -16,7 +16,7 @@ pub(super) fn check(open: &dyn Fn() -> Box<dyn Store>) {
     assert_eq!((empty.epoch(), empty.ids().unwrap()), (0, vec![]));
     assert!(empty.record(&a).unwrap().is_none());
 
-    store.commit(&Batch { puts: vec![(a, sealed("a")), (b, sealed("b"))], removes: vec![] }).unwrap();
+    store.commit(&Batch { puts: vec![(a, sealed("a")), (b, sealed("b"))], ..Batch::default() }).unwrap();
     assert_eq!(store.next_epoch(), 2);
     assert!(empty.ids().unwrap().is_empty(), "a snapshot does not move");
     let two = store.snapshot().unwrap();
@@ -27,11 +27,19 @@ pub(super) fn check(open: &dyn Fn() -> Box<dyn Store>) {
     let read = two.record(&a).unwrap().unwrap();
     assert_eq!((read.blob.as_slice(), read.key.as_slice()), (&b"a"[..], &b"A"[..]));
 
-    store.commit(&Batch { puts: vec![(c, sealed("c"))], removes: vec![a] }).unwrap();
+    store
+        .commit(&Batch {
+            puts: vec![(c, sealed("c"))],
+            removes: vec![a],
+            note: Some(b"note".into()),
+            ..Batch::default()
+        })
+        .unwrap();
     assert!(two.record(&a).unwrap().is_some(), "an older snapshot keeps what was removed since");
     let now = store.snapshot().unwrap();
     assert!(now.record(&a).unwrap().is_none());
     assert!(now.record(&c).unwrap().is_some());
+    assert_eq!(store.notes().unwrap(), [(2, b"note".to_vec())], "a note is kept under its epoch");
     assert!(store.bytes() > 0);
 
     drop((empty, two, now, store));
@@ -41,6 +49,8 @@ pub(super) fn check(open: &dyn Fn() -> Box<dyn Store>) {
     let mut ids = vec![b, c];
     ids.sort();
     assert_eq!(again.snapshot().unwrap().ids().unwrap(), ids);
-    again.commit(&Batch { puts: vec![], removes: vec![a] }).unwrap();
+    assert_eq!(again.notes().unwrap().len(), 1, "and notes are");
+    again.commit(&Batch { removes: vec![a], stale_notes: vec![2, 99], ..Batch::default() }).unwrap();
+    assert!(again.notes().unwrap().is_empty());
     assert_eq!(again.snapshot().unwrap().ids().unwrap().len(), 2, "removing what is not there is no error");
 }

@@ -21,6 +21,10 @@ pub(crate) struct Batch {
     pub(crate) puts: Vec<(RecordId, SealedRecord)>,
     /// Records to remove, with their keys.
     pub(crate) removes: Vec<RecordId>,
+    /// The sealed note on the operations in this commit, kept under the commit's epoch.
+    pub(crate) note: Option<Vec<u8>>,
+    /// Epochs whose notes are no longer needed.
+    pub(crate) stale_notes: Vec<u64>,
 }
 
 /// A store of sealed records.
@@ -33,6 +37,9 @@ pub(crate) trait Store: Send + Sync {
 
     /// The epoch that the next commit will have. It grows by one with each commit.
     fn next_epoch(&self) -> u64;
+
+    /// The notes on operations with their epochs, in ascending order.
+    fn notes(&self) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
 
     /// Makes a batch durable as a whole. When this returns `Ok`, it survives a crash.
     ///
@@ -74,6 +81,9 @@ pub enum StoreError {
         "the store was shut after an earlier failure: start warm-mcp again; what was acknowledged is kept"
     )]
     Shut,
+    /// This process is giving the store back.
+    #[error("the store is being closed: ask again")]
+    Closing,
     /// One record does not open; the others do.
     #[error(
         "record {id} can't be opened ({reason}): the others are not affected; `warm-mcp doctor` lists such records"

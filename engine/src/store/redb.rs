@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | `meta` | name | `format` and `epoch` (u64, little-endian), `salt` (16 bytes) |
 //! | `records` | record id | length of the sealed key (u8), sealed key, sealed record |
+//! | `operations` | epoch (u64) | sealed note |
 //!
 //! A record and its key are one row: a table more would cost each commit another B-tree's pages,
 //! which for small memories is a third of the file.
@@ -16,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::backends::FileBackend;
 use redb::{
-    Builder, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition,
-    WriteTransaction,
+    AccessGuard, Builder, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable,
+    TableDefinition, WriteTransaction,
 };
 
 use super::{Batch, Snapshot, Store, StoreError};
@@ -25,6 +26,7 @@ use crate::sealed::{FORMAT_VERSION, RecordId, SealedRecord, random};
 
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 const RECORDS: TableDefinition<'static, &[u8; 16], &[u8]> = TableDefinition::new("records");
+const OPERATIONS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("operations");
 
 /// redb's page cache. Records are small and read once, so a larger one only costs memory.
 const CACHE_BYTES: usize = 8 << 20;
@@ -48,6 +50,7 @@ impl RedbStore {
             meta.insert("epoch", 0u64.to_le_bytes().as_slice())?;
             meta.insert("salt", store.salt.as_slice())?;
             transaction.open_table(RECORDS)?;
+            transaction.open_table(OPERATIONS)?;
         }
         transaction.commit()?;
         Ok(store)
@@ -112,6 +115,14 @@ impl Store for RedbStore {
         self.epoch.load(Ordering::Acquire) + 1
     }
 
+    fn notes(&self) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let note = |row: Result<(AccessGuard<'_, u64>, AccessGuard<'_, &[u8]>), redb::StorageError>| {
+            let (epoch, note) = row?;
+            Ok((epoch.value(), note.value().to_vec()))
+        };
+        self.database.begin_read()?.open_table(OPERATIONS)?.iter()?.map(note).collect()
+    }
+
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         let epoch = self.next_epoch();
         let transaction = self.begin()?;
@@ -124,6 +135,16 @@ impl Store for RedbStore {
                 records.insert(id.as_bytes(), row(sealed)?.as_slice())?;
             }
             transaction.open_table(META)?.insert("epoch", epoch.to_le_bytes().as_slice())?;
+            // A table that is not touched costs the commit no page.
+            if batch.note.is_some() || !batch.stale_notes.is_empty() {
+                let mut operations = transaction.open_table(OPERATIONS)?;
+                for epoch in &batch.stale_notes {
+                    operations.remove(epoch)?;
+                }
+                if let Some(note) = &batch.note {
+                    operations.insert(epoch, note.as_slice())?;
+                }
+            }
         }
         transaction.commit()?;
         self.epoch.store(epoch, Ordering::Release);

@@ -20,6 +20,8 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use super::operation_key::OperationKey;
+use super::proof::Prover;
 use super::record_keys::RecordKeys;
 use super::secret::{Key, Passphrase};
 use crate::files::read_small;
@@ -66,11 +68,25 @@ impl Keyring {
 
     /// The keys that seal the records of a namespace in the store that has this salt.
     pub(super) fn record_keys(&self, namespace: &str, salt: &[u8; 16]) -> RecordKeys {
-        let mut wrapping = Key([0; 32]);
-        Hkdf::<Sha256>::new(Some(salt), &self.store_secret.0)
-            .expand_multi_info(&[b"warm record keys\0", namespace.as_bytes()], &mut wrapping.0)
+        RecordKeys::new(self.derive(Some(salt), b"warm record keys\0", namespace))
+    }
+
+    /// The key that seals the notes on operations in the store that has this salt.
+    pub(super) fn operation_key(&self, namespace: &str, salt: &[u8; 16]) -> OperationKey {
+        OperationKey::new(self.derive(Some(salt), b"warm operations\0", namespace))
+    }
+
+    /// What proves to another process that this one may open the namespace.
+    pub(super) fn prover(&self, namespace: &str) -> Prover {
+        Prover::new(self.derive(None, b"warm local socket\0", namespace))
+    }
+
+    fn derive(&self, salt: Option<&[u8; 16]>, purpose: &[u8], namespace: &str) -> Key {
+        let mut key = Key([0; 32]);
+        Hkdf::<Sha256>::new(salt.map(<[u8; 16]>::as_slice), &self.store_secret.0)
+            .expand_multi_info(&[purpose, namespace.as_bytes()], &mut key.0)
             .expect("32 bytes are within HKDF's reach");
-        RecordKeys::new(wrapping)
+        key
     }
 
     /// The bytes of an age file that holds this keyring for `recipients`.

@@ -16,12 +16,16 @@
 mod identity;
 mod keyring;
 mod open;
+mod operation_key;
 mod padding;
+mod proof;
 mod record_keys;
 mod seal;
 mod secret;
 
 pub use open::{Vault, VaultOptions};
+pub(crate) use operation_key::OperationKey;
+pub use proof::Prover;
 pub(crate) use record_keys::RecordKeys;
 pub(crate) use seal::UnsealError;
 pub use secret::Passphrase;

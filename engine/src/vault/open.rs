@@ -8,6 +8,8 @@ use age::Recipient;
 
 use super::identity;
 use super::keyring::Keyring;
+use super::operation_key::OperationKey;
+use super::proof::Prover;
 use super::record_keys::RecordKeys;
 use super::secret::Passphrase;
 use crate::files::{Made, make_durable, open_private, private_dir, read_small, sweep};
@@ -189,6 +191,16 @@ impl Vault {
     /// What seals the records of a namespace in the store that has this salt.
     pub(crate) fn record_keys(&self, namespace: &str, salt: &[u8; 16]) -> RecordKeys {
         self.keyring.record_keys(namespace, salt)
+    }
+
+    /// What seals the notes on operations in the store of a namespace that has this salt.
+    pub(crate) fn operation_key(&self, namespace: &str, salt: &[u8; 16]) -> OperationKey {
+        self.keyring.operation_key(namespace, salt)
+    }
+
+    /// What proves to another process on this machine that this one may open the namespace.
+    pub fn prover(&self, namespace: &str) -> Prover {
+        self.keyring.prover(namespace)
     }
 }
 

@@ -1,0 +1,97 @@
+//! The place of one namespace's store, which one process at a time holds.
+//!
+//! A lock file stands for the store: the operating system lets one process hold it, and lets go when that
+//! process ends, however it ends. The file itself stays. What it says is
+//! [`open`](crate::open)'s business.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::files::{open_private, private_dir};
+use crate::open_error::OpenError;
+use crate::vault::Vault;
+
+/// Longest name of a namespace, in bytes.
+const LONGEST_NAMESPACE: usize = 128;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Where the store of a namespace is, or would be.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    dir: PathBuf,
+    namespace: String,
+}
+
+/// A seat that this process holds: no other has the store open. Given back when dropped.
+#[derive(Debug)]
+pub struct Claim {
+    pub(crate) seat: Seat,
+    pub(crate) lock: File,
+}
+
+impl Seat {
+    /// The seat of a namespace. Makes nothing.
+    ///
+    /// # Errors
+    /// [`OpenError::InvalidNamespace`] unless the name is 1 to 128 bytes without control characters.
+    pub fn of(vault: &Vault, namespace: &str) -> Result<Self, OpenError> {
+        let usable =
+            (1..=LONGEST_NAMESPACE).contains(&namespace.len()) && !namespace.chars().any(char::is_control);
+        if !usable {
+            return Err(OpenError::InvalidNamespace);
+        }
+        Ok(Self { dir: vault.namespace_dir(namespace), namespace: namespace.to_owned() })
+    }
+
+    /// The directory of the store.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Whether anything was ever made here.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`] if that can't be seen.
+    pub fn is_there(&self) -> Result<bool, OpenError> {
+        self.dir.try_exists().map_err(OpenError::io("look for", &self.dir))
+    }
+
+    /// Takes the seat, or says with `None` that another process holds it.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`] and [`OpenError::NotADirectory`].
+    pub fn try_claim(&self) -> Result<Option<Claim>, OpenError> {
+        private_dir(&self.dir)?;
+        let path = self.dir.join("lock");
+        let lock = open_private(&path).map_err(OpenError::io("open", &path))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(Claim { seat: self.clone(), lock })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(source)) => Err(OpenError::io("lock", &path)(source)),
+        }
+    }
+
+    /// Takes the seat, waiting so long for another process to give it back.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] when it does not, else as [`Seat::try_claim`].
+    pub fn claim(&self, patience: Duration) -> Result<Claim, OpenError> {
+        let started = Instant::now();
+        loop {
+            if let Some(claim) = self.try_claim()? {
+                return Ok(claim);
+            }
+            if started.elapsed() >= patience {
+                return Err(OpenError::InUse(self.dir.join("store.redb")));
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
