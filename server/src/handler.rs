@@ -67,7 +67,7 @@ impl Handler {
 }
 
 /// What a call is answered that panicked. Where, the panic hook says on stderr.
-fn fault() -> Failure {
+pub fn fault() -> Failure {
     Failure::new(
         ErrorCode::Internal,
         "warm-mcp failed at this call, which changed nothing or was applied whole. \

@@ -10,6 +10,7 @@ mod memory;
 mod namespaces;
 mod options;
 mod serve;
+mod shared;
 mod tools;
 mod transport;
 

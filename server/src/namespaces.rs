@@ -8,12 +8,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use warm_engine::{
-    Engine, OpenError, Vault,
-    contract::{ErrorCode, Limits},
-};
+use warm_engine::{Vault, contract::Limits};
 
-use crate::memory::{Failure, LocalMemory, Memory};
+use crate::{
+    memory::{Failure, Memory},
+    shared::{ShareError, SharedMemory},
+};
 
 /// The memories that this server can reach.
 pub struct Namespaces {
@@ -22,49 +22,52 @@ pub struct Namespaces {
     default: String,
     /// Whether a call may name its namespace.
     pub selectable: bool,
-    open: Mutex<HashMap<String, Arc<dyn Memory>>>,
+    slots: Mutex<HashMap<String, Slot>>,
 }
+
+/// A memory, once it is open. Held while it is being opened, so that two calls don't open it twice and the
+/// other namespaces are served meanwhile.
+type Slot = Arc<Mutex<Option<Arc<dyn Memory>>>>;
 
 impl Namespaces {
     /// Opens the default namespace at once, so that a store that can't be served is known at start.
-    pub fn open(vault: Vault, limits: Limits, default: String, selectable: bool) -> Result<Self, OpenError> {
-        let memory = open(&vault, &default, &limits)?;
-        Ok(Self {
-            vault,
-            limits,
-            open: Mutex::new(HashMap::from([(default.clone(), memory)])),
-            default,
-            selectable,
-        })
+    pub fn open(vault: Vault, limits: Limits, default: String, selectable: bool) -> Result<Self, ShareError> {
+        let namespaces = Self { vault, limits, default, selectable, slots: Mutex::default() };
+        namespaces.open_slot(&namespaces.default)?;
+        Ok(namespaces)
     }
 
     /// The memory of a namespace; of the default one where none is named.
     pub fn memory(&self, namespace: Option<&str>) -> Result<Arc<dyn Memory>, Failure> {
-        let namespace = namespace.unwrap_or(&self.default);
-        // Held while opening, so that two calls don't open one store twice.
-        let mut memories = self.memories();
-        if let Some(memory) = memories.get(namespace) {
-            return Ok(Arc::clone(memory));
-        }
-        let memory = open(&self.vault, namespace, &self.limits).map_err(|error| {
-            let code = match error {
-                OpenError::InvalidNamespace => ErrorCode::InvalidArgument,
-                _ => ErrorCode::StoreUnavailable,
-            };
-            Failure::new(code, error.to_string())
-        })?;
-        memories.insert(namespace.to_owned(), Arc::clone(&memory));
-        Ok(memory)
+        self.open_slot(namespace.unwrap_or(&self.default)).map_err(|error| error.failure())
     }
 
     /// The memory of a namespace, if it is open.
     pub fn opened(&self, namespace: Option<&str>) -> Option<Arc<dyn Memory>> {
-        self.memories().get(namespace.unwrap_or(&self.default)).cloned()
+        let slot = self.slots().get(namespace.unwrap_or(&self.default)).cloned()?;
+        slot.try_lock().ok()?.clone()
     }
 
-    /// A panic while it is held leaves the map as it was, so a poisoned lock is still good.
-    fn memories(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn Memory>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open_slot(&self, namespace: &str) -> Result<Arc<dyn Memory>, ShareError> {
+        let slot = Arc::clone(self.slots().entry(namespace.to_owned()).or_default());
+        let mut slot = unpoisoned(&slot);
+        if let Some(memory) = &*slot {
+            return Ok(Arc::clone(memory));
+        }
+        let opened = SharedMemory::open(&self.vault, namespace, self.limits.clone());
+        let memory = opened.inspect_err(|_| drop(self.slots().remove(namespace)))?;
+        if memory.created() && !self.vault.created() {
+            eprintln!(
+                "warm-mcp: made an empty store for the namespace {namespace}; the others are as they were."
+            );
+        }
+        let memory: Arc<dyn Memory> = Arc::new(memory);
+        *slot = Some(Arc::clone(&memory));
+        Ok(memory)
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<String, Slot>> {
+        unpoisoned(&self.slots)
     }
 
     /// Longest request worth reading: one that is over the text limit still gets a proper answer.
@@ -77,12 +80,7 @@ impl Namespaces {
     }
 }
 
-fn open(vault: &Vault, namespace: &str, limits: &Limits) -> Result<Arc<dyn Memory>, OpenError> {
-    let engine = Engine::open(vault, namespace, limits.clone())?;
-    if engine.created() && !vault.created() {
-        eprintln!(
-            "warm-mcp: made an empty store for the namespace {namespace}; the others are as they were."
-        );
-    }
-    Ok(Arc::new(LocalMemory::new(engine)))
+/// A panic while it is held leaves what it guards as it was, so a poisoned lock is still good.
+fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

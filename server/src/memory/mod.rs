@@ -3,6 +3,9 @@
 //! Owns the [`Memory`] trait and its values, which can cross a socket as they are, and the
 //! implementation in this process. Knows nothing of MCP.
 
+#[cfg(test)]
+pub mod contract;
+
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
@@ -13,8 +16,8 @@ use serde_json::Value;
 use warm_engine::{
     Engine,
     contract::{
-        Command, CommandLimits, ErrorCode, Forget, Forgotten, Get, List, Listing, Memory as Stored, Recall,
-        Recalled, Remember, Remembered, Stats,
+        Command, CommandLimits, ErrorCode, Forget, Forgotten, Get, List, Listing, Memory as Stored,
+        OperationId, Recall, Recalled, Remember, Remembered, Stats, Write, Written,
     },
 };
 
@@ -29,6 +32,34 @@ pub enum Request {
     List(List),
     Forget(Forget),
     Stats,
+}
+
+impl Request {
+    /// Whether it may change something.
+    pub fn is_write(&self) -> bool {
+        match self {
+            Self::Command(Command::View { .. }, _)
+            | Self::Recall(_)
+            | Self::Get(_)
+            | Self::List(_)
+            | Self::Stats => false,
+            Self::Command(..) | Self::Remember(_) | Self::Forget(_) => true,
+        }
+    }
+
+    /// How soon it can be answered by a store whose index is filled or not, and whose last write was prompt
+    /// or not.
+    pub fn expect(&self, recall_ready: bool, writes_are_prompt: bool) -> Expected {
+        let soon = match self {
+            Self::Command(Command::View { .. }, _) | Self::Get(_) | Self::List(_) | Self::Stats => true,
+            Self::Recall(_) if !recall_ready => return Expected::OnceIndexed,
+            Self::Recall(recall) => recall.query.len() <= PROMPT_BYTES,
+            // These may touch any number of memories.
+            Self::Command(Command::Delete { .. } | Command::Rename { .. }, _) | Self::Forget(_) => false,
+            Self::Command(..) | Self::Remember(_) => writes_are_prompt,
+        };
+        if soon { Expected::Soon } else { Expected::Later }
+    }
 }
 
 /// What a memory answers. `Debug` is not derived: replies hold memory text.
@@ -99,6 +130,11 @@ pub trait Memory: Send + Sync {
 /// A write that takes longer than this is a sign of a slow disk.
 const PROMPT: Duration = Duration::from_millis(5);
 
+/// Whether a write that took so long lets the next be expected soon.
+pub fn is_prompt(took: Duration) -> bool {
+    took < PROMPT
+}
+
 /// A query of at most so many bytes is searched for at once.
 const PROMPT_BYTES: usize = 1024;
 
@@ -114,26 +150,20 @@ impl LocalMemory {
         Self { engine, writes_are_prompt: AtomicBool::new(true) }
     }
 
-    fn timed<R>(&self, write: impl FnOnce(&Engine) -> R) -> R {
-        let started = Instant::now();
-        let done = write(&self.engine);
-        self.writes_are_prompt.store(started.elapsed() < PROMPT, Ordering::Relaxed);
-        done
+    pub fn engine(&self) -> &Engine {
+        &self.engine
     }
-}
 
-impl Memory for LocalMemory {
-    fn call(&self, request: Request) -> Result<Reply, Failure> {
+    /// Serves a request; a write that comes again under the same name is made once.
+    pub fn call_as(&self, operation: Option<OperationId>, request: Request) -> Result<Reply, Failure> {
         let engine = &self.engine;
         Ok(match request {
             Request::Command(command @ Command::View { .. }, limits) => {
                 Reply::Command(engine.command(command, limits)?)
             }
-            Request::Command(command, limits) => {
-                Reply::Command(self.timed(|engine| engine.command(command, limits))?)
-            }
-            Request::Remember(remember) => Reply::Remember(self.timed(|engine| engine.remember(remember))?),
-            Request::Forget(forget) => Reply::Forget(self.timed(|engine| engine.forget(forget))?),
+            Request::Command(command, limits) => self.write(Write::Command(command, limits), operation)?,
+            Request::Remember(remember) => self.write(Write::Remember(remember), operation)?,
+            Request::Forget(forget) => self.write(Write::Forget(forget), operation)?,
             Request::Recall(recall) => Reply::Recall(engine.recall(&recall)?),
             Request::Get(get) => Reply::Get(Box::new(engine.get(&get)?)),
             Request::List(list) => Reply::List(engine.list(&list)?),
@@ -141,20 +171,24 @@ impl Memory for LocalMemory {
         })
     }
 
+    fn write(&self, write: Write, operation: Option<OperationId>) -> Result<Reply, Failure> {
+        let started = Instant::now();
+        let written = self.engine.write(write, operation);
+        self.writes_are_prompt.store(is_prompt(started.elapsed()), Ordering::Relaxed);
+        Ok(match written? {
+            Written::Command(told) => Reply::Command(told),
+            Written::Remember(remembered) => Reply::Remember(remembered),
+            Written::Forget(forgotten) => Reply::Forget(forgotten),
+        })
+    }
+}
+
+impl Memory for LocalMemory {
+    fn call(&self, request: Request) -> Result<Reply, Failure> {
+        self.call_as(None, request)
+    }
+
     fn expect(&self, request: &Request) -> Expected {
-        let soon = match request {
-            Request::Command(Command::View { .. }, _)
-            | Request::Get(_)
-            | Request::List(_)
-            | Request::Stats => true,
-            Request::Recall(_) if !self.engine.recall_is_ready() => return Expected::OnceIndexed,
-            Request::Recall(recall) => recall.query.len() <= PROMPT_BYTES,
-            // These may touch any number of memories.
-            Request::Command(Command::Delete { .. } | Command::Rename { .. }, _) | Request::Forget(_) => {
-                false
-            }
-            Request::Command(..) | Request::Remember(_) => self.writes_are_prompt.load(Ordering::Relaxed),
-        };
-        if soon { Expected::Soon } else { Expected::Later }
+        request.expect(self.engine.recall_is_ready(), self.writes_are_prompt.load(Ordering::Relaxed))
     }
 }

@@ -1,0 +1,345 @@
+//! One store, any number of processes.
+//!
+//! The first process on a store takes its seat and serves it to the others on a local socket; a later one
+//! is its guest. When the owner goes, one guest takes the seat, the others join it, and the requests in
+//! flight are asked again: reads run again, writes carry a name and are made once. A caller sees a
+//! short delay and nothing else.
+//!
+//! Owns who holds the store and what happens when that changes. What is said on the socket is
+//! [`wire`]'s, who may say it [`handshake`]'s, where it is [`endpoint`]'s.
+
+mod endpoint;
+mod guest;
+mod handshake;
+mod host;
+mod local_socket;
+mod wire;
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use warm_engine::{
+    Engine, OpenError, Seat, Vault,
+    contract::{ErrorCode, Limits, OperationId},
+};
+
+use crate::memory::{Expected, Failure, LocalMemory, Memory, Reply, Request};
+use guest::{Guest, Lost};
+use handshake::Refused;
+use host::Host;
+
+/// How long a process tries to own or to join a store that another one holds.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a request is asked again and again while owners come and go.
+const ASKED_FOR: Duration = Duration::from_secs(30);
+/// Pauses between two tries: short at first, since a hand-over takes milliseconds.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(16));
+/// A store that a failed commit shut is opened again this often at most.
+const REOPENED_EVERY: Duration = Duration::from_secs(1);
+
+/// Why a store could be neither owned nor joined.
+#[derive(Debug, thiserror::Error)]
+pub enum ShareError {
+    /// It could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The owner is of another release.
+    #[error(
+        "the warm-mcp that has this store open (process {process}, version {version}) speaks another version of \
+         the protocol between the two than this one ({ours}): restart the client windows that run the older one"
+    )]
+    OtherProtocol {
+        /// The owner.
+        process: u32,
+        /// Its version.
+        version: String,
+        /// Our version.
+        ours: &'static str,
+    },
+    /// Another process holds the store and can't be reached.
+    #[error(
+        "another process has the store {store} open and can't be reached ({reason}): end it, or give this one a \
+         --namespace or --data-dir of its own"
+    )]
+    Unreachable {
+        /// Where the store is.
+        store: String,
+        /// What the last try met.
+        reason: String,
+    },
+    /// This process is ending.
+    #[error("this warm-mcp is ending: ask the next one")]
+    Closing,
+}
+
+impl ShareError {
+    /// For a caller in the middle of a session.
+    pub fn failure(&self) -> Failure {
+        let code = match self {
+            Self::Open(OpenError::InvalidNamespace) => ErrorCode::InvalidArgument,
+            _ => ErrorCode::StoreUnavailable,
+        };
+        Failure::new(code, self.to_string())
+    }
+}
+
+/// A memory whose store this process owns, or reaches through the one that does.
+pub struct SharedMemory {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    vault: Vault,
+    seat: Seat,
+    limits: Limits,
+    role: RwLock<Role>,
+    /// Held by the one that looks for a new role.
+    election: Mutex<()>,
+    /// When the store was last opened by this process.
+    opened: Mutex<Option<Instant>>,
+    /// Whether this process made the store.
+    made: AtomicBool,
+    closing: AtomicBool,
+    /// Names this process among the clients of a store.
+    client: [u8; 16],
+    counter: AtomicU64,
+}
+
+/// What this process is to the store.
+#[derive(Clone)]
+enum Role {
+    Owner(Arc<Owner>),
+    Guest(Arc<Guest>),
+    /// Nothing yet, or nothing any more.
+    None,
+}
+
+/// Dropped in this order: guests are sent away, then the store closes and the seat is free.
+struct Owner {
+    _host: Option<Host>,
+    memory: LocalMemory,
+}
+
+impl Role {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Owner(a), Self::Owner(b)) => Arc::ptr_eq(a, b),
+            (Self::Guest(a), Self::Guest(b)) => Arc::ptr_eq(a, b),
+            (Self::None, Self::None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl SharedMemory {
+    /// Owns or joins the store of a namespace; makes an empty one where there is none.
+    pub fn open(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, ShareError> {
+        let shared = Arc::new(Shared {
+            vault: vault.clone(),
+            seat: Seat::of(vault, namespace)?,
+            limits,
+            role: RwLock::new(Role::None),
+            election: Mutex::default(),
+            opened: Mutex::default(),
+            made: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            client: random_id(),
+            counter: AtomicU64::new(0),
+        });
+        shared.elect(&Role::None)?;
+        Ok(Self { shared })
+    }
+
+    /// Whether this process made the store, so that it was empty.
+    pub fn created(&self) -> bool {
+        self.shared.made.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::SeqCst);
+        // Taken out first, so that nobody waits for the lock while guests are sent away.
+        let role = std::mem::replace(&mut *write(&self.shared.role), Role::None);
+        drop(role);
+    }
+}
+
+impl Memory for SharedMemory {
+    fn call(&self, request: Request) -> Result<Reply, Failure> {
+        let shared = &self.shared;
+        let operation = request.is_write().then(|| shared.name());
+        let started = Instant::now();
+        let mut asked_elsewhere = false;
+        let mut role = shared.role();
+        loop {
+            match &role {
+                Role::Owner(owner) => {
+                    // Only one that another process may have made needs its name.
+                    let outcome = owner.memory.call_as(operation.filter(|_| asked_elsewhere), request);
+                    if owner.memory.engine().is_shut() {
+                        shared.let_go(&role);
+                    }
+                    return outcome;
+                }
+                Role::Guest(guest) => match guest.call(operation, &request) {
+                    Ok(outcome) => return outcome,
+                    Err(Lost::Gone) => asked_elsewhere = true,
+                    Err(Lost::Silent { process }) => return Err(silent(process, request.is_write())),
+                },
+                Role::None => {}
+            }
+            if started.elapsed() > ASKED_FOR {
+                return Err(unsettled(request.is_write()));
+            }
+            role = shared.elect(&role).map_err(|error| error.failure())?;
+        }
+    }
+
+    fn expect(&self, request: &Request) -> Expected {
+        match self.shared.role() {
+            Role::Owner(owner) => owner.memory.expect(request),
+            Role::Guest(guest) => guest.expect(request),
+            Role::None => Expected::Later,
+        }
+    }
+}
+
+fn silent(process: u32, write: bool) -> Failure {
+    let outcome =
+        if write { " Whether the change is made is not known: look before trying again." } else { "" };
+    let message = format!(
+        "The warm-mcp that has the store open (process {process}) does not answer: let it go on, or end it, and \
+         this one takes over.{outcome}"
+    );
+    Failure::new(ErrorCode::StoreUnavailable, message)
+}
+
+fn unsettled(write: bool) -> Failure {
+    let outcome =
+        if write { " Whether the change is made is not known: look before trying again." } else { "" };
+    let message = format!("The processes on this store kept ending before one could answer.{outcome}");
+    Failure::new(ErrorCode::StoreUnavailable, message)
+}
+
+impl Shared {
+    fn role(&self) -> Role {
+        self.role.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A name for a write, never used again.
+    fn name(&self) -> OperationId {
+        OperationId { client: self.client, counter: self.counter.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Gives up a store that a failed commit shut, so that the next call opens it again.
+    fn let_go(&self, shut: &Role) {
+        let opened = *self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.is_some_and(|at| at.elapsed() < REOPENED_EVERY) {
+            return;
+        }
+        let mut role = write(&self.role);
+        if role.is(shut) {
+            *role = Role::None;
+        }
+    }
+
+    /// Finds the role that follows `stale`; of several callers one does it and all get it.
+    fn elect(self: &Arc<Self>, stale: &Role) -> Result<Role, ShareError> {
+        let _one = self.election.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.role();
+        if !now.is(stale) && !matches!(now, Role::None) {
+            return Ok(now);
+        }
+        // What is held of the old role must be gone, or this process would wait for itself.
+        drop(now);
+        *write(&self.role) = Role::None;
+        let role = self.seek()?;
+        *write(&self.role) = role.clone();
+        if let Role::Guest(guest) = &role {
+            self.watch(guest);
+        }
+        Ok(role)
+    }
+
+    fn seek(&self) -> Result<Role, ShareError> {
+        let started = Instant::now();
+        let mut pause = PAUSES.0;
+        loop {
+            if self.closing.load(Ordering::SeqCst) {
+                return Err(ShareError::Closing);
+            }
+            if let Some(claim) = self.seat.try_claim()? {
+                return self.own(claim).map(|owner| Role::Owner(Arc::new(owner)));
+            }
+            let reason = match Guest::join(&self.seat, self.vault.prover(self.seat.namespace()), &self.limits)
+            {
+                Ok(guest) => return Ok(Role::Guest(Arc::new(guest))),
+                Err(Refused::OtherProtocol { process, version }) => {
+                    let ours = env!("CARGO_PKG_VERSION");
+                    return Err(ShareError::OtherProtocol { process, version, ours });
+                }
+                Err(other) => other.to_string(),
+            };
+            if started.elapsed() > PATIENCE {
+                let store = self.seat.dir().display().to_string();
+                return Err(ShareError::Unreachable { store, reason });
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+
+    fn own(&self, claim: warm_engine::Claim) -> Result<Owner, ShareError> {
+        let engine = Engine::open_claimed(&self.vault, claim, self.limits.clone())?;
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.made.fetch_or(engine.created(), Ordering::Relaxed);
+        let host = Host::start(&self.seat, self.vault.prover(self.seat.namespace()), engine.clone());
+        let host = host.map_err(|error| {
+            tracing::warn!(%error, "other processes can't join this store: there is no place for a local socket");
+        });
+        Ok(Owner { _host: host.ok(), memory: LocalMemory::new(engine) })
+    }
+
+    /// Takes over, or joins the one that does, as soon as the owner is gone: not only at the next request.
+    fn watch(self: &Arc<Self>, guest: &Arc<Guest>) {
+        let Some(watch) = guest.take_watch() else { return };
+        let (shared, guest) = (Arc::downgrade(self), Arc::downgrade(guest));
+        let watching = move || {
+            watch.wait_for_end();
+            let Some(role) = guest.upgrade().map(Role::Guest) else { return };
+            if let Some(shared) = Weak::upgrade(&shared)
+                && let Err(error) = shared.elect(&role)
+            {
+                tracing::warn!(%error, "the store's owner is gone and its place could not be taken yet");
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("warm-watch".into()).spawn(watching) {
+            // The next request finds out.
+            tracing::warn!(%error, "the store's owner can't be watched");
+        }
+    }
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Random bytes for names and nonces.
+///
+/// # Panics
+/// If the operating system has no randomness to give: nothing could be told apart then.
+fn random_id() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}
+
+#[cfg(all(test, unix))]
+mod tests;

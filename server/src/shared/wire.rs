@@ -1,0 +1,135 @@
+//! Messages between the processes of one store: how they are framed, and how they are read from a
+//! stream that may stall or end.
+//!
+//! ```text
+//! message = length of the body in bytes (u32, little-endian) | body (JSON)
+//! ```
+
+use std::io::{self, ErrorKind, Read, Write};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+/// Longest message: far more than the largest reply.
+pub const LONGEST: usize = 1 << 30;
+/// Longest message of a handshake.
+pub const LONGEST_GREETING: usize = 4 << 10;
+
+/// What is read at once, so that a false length costs no memory.
+const PIECE: usize = 64 << 10;
+
+/// Writes one message.
+pub fn write(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, message)?;
+    let length = u32::try_from(bytes.len() - 4).ok().filter(|length| *length as usize <= LONGEST);
+    let length = length.ok_or_else(|| invalid("the message is too long"))?;
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    stream.write_all(&bytes)
+}
+
+/// Reads one message; `None` if the stream ended before it began.
+///
+/// `stalled` is called whenever the stream's time-out passes; its error ends the reading.
+pub fn read<T: DeserializeOwned>(
+    stream: &mut impl Read,
+    longest: usize,
+    mut stalled: impl FnMut() -> io::Result<()>,
+) -> io::Result<Option<T>> {
+    let mut head = Vec::with_capacity(4);
+    if !fill(stream, &mut head, 4, &mut stalled)? {
+        return if head.is_empty() { Ok(None) } else { Err(ErrorKind::UnexpectedEof.into()) };
+    }
+    let length = head.try_into().map_or(0, u32::from_le_bytes) as usize;
+    if length > longest {
+        return Err(invalid("the message is too long"));
+    }
+    let mut body = Vec::new();
+    if !fill(stream, &mut body, length, &mut stalled)? {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    // The error itself may quote what was sent.
+    serde_json::from_slice(&body).map(Some).map_err(|_| invalid("the message can't be understood"))
+}
+
+/// False if the stream ends first.
+fn fill(
+    stream: &mut impl Read,
+    bytes: &mut Vec<u8>,
+    length: usize,
+    stalled: &mut impl FnMut() -> io::Result<()>,
+) -> io::Result<bool> {
+    while bytes.len() < length {
+        let filled = bytes.len();
+        bytes.resize(length.min(filled + PIECE), 0);
+        let read = stream.read(&mut bytes[filled..]);
+        bytes.truncate(filled + read.as_ref().copied().unwrap_or(0));
+        match read {
+            Ok(0) => return Ok(false),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => stalled()?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+fn invalid(reason: &'static str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn never() -> io::Result<()> {
+        panic!("nothing stalls")
+    }
+
+    #[test]
+    fn messages_come_back_one_by_one_and_the_end_is_seen() {
+        let mut bytes = Vec::new();
+        let long = "x".repeat(3 * PIECE);
+        write(&mut bytes, &"first").unwrap();
+        write(&mut bytes, &long).unwrap();
+        let mut stream = bytes.as_slice();
+        assert_eq!(read::<String>(&mut stream, LONGEST, never).unwrap().as_deref(), Some("first"));
+        assert_eq!(read::<String>(&mut stream, LONGEST, never).unwrap(), Some(long));
+        assert_eq!(read::<String>(&mut stream, LONGEST, never).unwrap(), None);
+    }
+
+    #[test]
+    fn a_message_that_is_cut_too_long_or_garbage_is_an_error() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, &"message").unwrap();
+        for cut in 1..bytes.len() {
+            assert!(read::<String>(&mut &bytes[..cut], LONGEST, never).is_err(), "cut at {cut}");
+        }
+        assert!(read::<String>(&mut &bytes[..], 3, never).is_err());
+        assert!(read::<String>(&mut &[255; 8][..], LONGEST, never).is_err());
+        assert!(read::<String>(&mut &[1, 0, 0, 0, b'{'][..], LONGEST, never).is_err());
+    }
+
+    #[test]
+    fn a_stall_is_waited_out_for_as_long_as_it_is_told_to() {
+        struct Slow(Vec<Option<u8>>);
+        impl Read for Slow {
+            fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+                match self.0.pop() {
+                    None => Ok(0),
+                    Some(None) => Err(ErrorKind::WouldBlock.into()),
+                    Some(Some(byte)) => {
+                        bytes[0] = byte;
+                        Ok(1)
+                    }
+                }
+            }
+        }
+        let mut bytes = Vec::new();
+        write(&mut bytes, &7).unwrap();
+        let slow = || Slow(bytes.iter().rev().flat_map(|byte| [Some(*byte), None]).collect());
+        assert_eq!(read::<u8>(&mut slow(), LONGEST, || Ok(())).unwrap(), Some(7));
+        let give_up = || Err(ErrorKind::TimedOut.into());
+        assert_eq!(read::<u8>(&mut slow(), LONGEST, give_up).unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+}
