@@ -60,8 +60,7 @@ fn play<W: Write>(stage: &mut Stage<'_, W>, folder: &Path) -> Result<(), Stop> {
     let said = |error: warm_engine::OpenError| Stop::Said(error.to_string());
     let vault = Vault::open(&VaultOptions { data_dir: folder.to_owned(), identity: None, passphrase: None })
         .map_err(said)?;
-    let namespaces = Namespaces::open(vault, Limits::default(), "demo".to_owned(), false);
-    let namespaces = namespaces.map_err(|error| Stop::Said(error.to_string()))?;
+    let namespaces = Namespaces::alone(vault, Limits::default(), "demo".to_owned()).map_err(said)?;
     stage.title(folder, started.elapsed())?;
 
     let mut play = |heading: &str, tool, arguments: &[_]| stage.call(&namespaces, heading, tool, arguments);

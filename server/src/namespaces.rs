@@ -8,10 +8,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use warm_engine::{Vault, contract::Limits};
+use warm_engine::{Engine, OpenError, Vault, contract::Limits};
 
 use crate::{
-    memory::{Failure, Memory},
+    memory::{Failure, LocalMemory, Memory},
     shared::{ShareError, SharedMemory},
 };
 
@@ -35,6 +35,14 @@ impl Namespaces {
         let namespaces = Self { vault, limits, default, selectable, slots: Mutex::default() };
         namespaces.open_slot(&namespaces.default)?;
         Ok(namespaces)
+    }
+
+    /// One namespace that no other process is let in to.
+    pub fn alone(vault: Vault, limits: Limits, namespace: String) -> Result<Self, OpenError> {
+        let engine = Engine::open(&vault, &namespace, limits.clone())?;
+        let memory: Arc<dyn Memory> = Arc::new(LocalMemory::new(engine));
+        let slots = HashMap::from([(namespace.clone(), Arc::new(Mutex::new(Some(memory))))]);
+        Ok(Self { vault, limits, default: namespace, selectable: false, slots: Mutex::new(slots) })
     }
 
     /// The memory of a namespace; of the default one where none is named.

@@ -138,22 +138,6 @@ fn first_starts_at_once_agree_on_one_identity() {
 }
 
 #[test]
-fn a_second_server_on_one_store_says_so_and_the_first_goes_on() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let store = dir.path().join("store");
-    let mut first = Server::start(&store);
-    let second = Server::spawn(warm_mcp(&store)).wait();
-    assert_eq!(second.status.code(), Some(1));
-    assert!(second.unread.is_empty());
-    assert!(
-        second.stderr.contains("has the store") && second.stderr.contains("--data-dir"),
-        "{}",
-        second.stderr
-    );
-    assert_eq!(first.call("stats", json!({}))["memories"], 0);
-}
-
-#[test]
 fn a_record_that_does_not_open_is_named_on_stderr_and_the_others_are_served() {
     use redb::{ReadableTable, TableDefinition};
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,0 +1,327 @@
+//! Several processes on one store: all work, whichever ends and however it ends.
+#![cfg(unix)]
+
+mod common;
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    os::unix::net::UnixListener,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use common::{DEADLINE, Server, run, warm_mcp};
+use serde_json::{Value, json};
+
+fn home() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+/// The directory of the one store below a data directory.
+fn store(dir: &Path) -> PathBuf {
+    let stores: Vec<_> = fs::read_dir(dir.join("stores")).expect("stores").flatten().collect();
+    assert_eq!(stores.len(), 1);
+    stores[0].path()
+}
+
+fn socket(dir: &Path) -> Option<PathBuf> {
+    let note: Value = serde_json::from_slice(&fs::read(store(dir).join("owner")).ok()?).ok()?;
+    note["socket"].as_str().map(Into::into)
+}
+
+fn create(path: impl AsRef<str>) -> Value {
+    json!({"command": "create", "path": format!("/memories/{}", path.as_ref()), "file_text": "a note\n"})
+}
+
+fn kill(server: Server) {
+    server.signal("-KILL");
+    drop(server.wait());
+}
+
+/// The paths of all files, by paging.
+fn files(server: &mut Server) -> Vec<String> {
+    let (mut found, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let mut page = server.call("list", json!({"limit": 200, "cursor": cursor}));
+        let memories = page["memories"].take();
+        found.extend(
+            memories.as_array().unwrap().iter().map(|memory| memory["key"].as_str().unwrap().to_owned()),
+        );
+        cursor = page["next_cursor"].take();
+        if cursor.is_null() {
+            return found;
+        }
+    }
+}
+
+#[test]
+fn windows_on_one_store_see_each_others_writes_at_once() {
+    let home = home();
+    let mut windows: Vec<_> = (0..3).map(|_| Server::start(home.path())).collect();
+    for n in 0..9 {
+        windows[n % 3].memory(create(format!("{n}.md")));
+        for window in &mut windows {
+            assert_eq!(
+                window
+                    .memory(json!({"command": "view", "path": format!("/memories/{n}.md")}))
+                    .lines()
+                    .count(),
+                2
+            );
+        }
+    }
+    let found = windows[1].call("recall", json!({"query": "note", "k": 20}));
+    assert_eq!(found["total"], 9);
+    for window in windows {
+        let ended = window.close();
+        assert!(ended.status.success() && !ended.stderr.contains("panic"), "{}", ended.stderr);
+    }
+    assert_eq!(socket(home.path()), None, "who ends last tidies up");
+}
+
+#[test]
+fn ten_windows_lose_nothing_and_make_nothing_twice_when_the_owner_is_killed() {
+    const WINDOWS: usize = 10;
+    const EACH: usize = 50;
+    let home = home();
+    let mut windows: Vec<_> = (0..WINDOWS).map(|_| Server::start(home.path())).collect();
+    // `create` refuses a path that exists, so one that was made twice would be an error.
+    let sent: Vec<Vec<i64>> = windows
+        .iter_mut()
+        .enumerate()
+        .map(|(w, window)| {
+            (0..EACH).map(|n| window.send_call("memory", create(format!("{w}/{n}.md")))).collect()
+        })
+        .collect();
+    // The first to start is the owner; it dies in the middle of its work.
+    thread::sleep(Duration::from_millis(60));
+    let owner = windows.remove(0);
+    owner.signal("-KILL");
+    let mut acknowledged: HashSet<String> = HashSet::new();
+    for message in owner.wait().unread {
+        if let (Some(id), false) = (message["id"].as_i64(), message["result"]["isError"] == true)
+            && let Some(n) = sent[0].iter().position(|sent| *sent == id)
+        {
+            acknowledged.insert(format!("/memories/0/{n}.md"));
+        }
+    }
+    for (window, (w, ids)) in windows.iter_mut().zip(sent.iter().enumerate().skip(1)) {
+        for (n, id) in ids.iter().enumerate() {
+            let reply = window.reply(*id);
+            assert_eq!(reply["result"]["isError"], false, "window {w}: {reply}");
+            acknowledged.insert(format!("/memories/{w}/{n}.md"));
+        }
+    }
+    let all: HashSet<_> = files(&mut windows[0]).into_iter().collect();
+    assert!(acknowledged.is_subset(&all));
+    assert!(all.len() <= WINDOWS * EACH);
+    for window in &mut windows {
+        assert_eq!(files(window).into_iter().collect::<HashSet<_>>(), all);
+    }
+    for window in windows {
+        let ended = window.close();
+        assert!(ended.status.success() && !ended.stderr.contains("panic"), "{}", ended.stderr);
+    }
+    assert_eq!(files(&mut Server::start(home.path())).into_iter().collect::<HashSet<_>>(), all);
+}
+
+#[test]
+fn edits_under_way_when_owners_are_killed_are_made_once_each_in_their_order() {
+    let home = home();
+    let mut owners: Vec<_> = (0..4).map(|_| Server::start(home.path())).collect();
+    let mut writer = Server::start(home.path());
+    writer.memory(json!({"command": "create", "path": "/memories/log.md", "file_text": "start\n"}));
+    let insert = |n: usize| json!({"command": "insert", "path": "/memories/log.md", "insert_line": n + 1, "insert_text": format!("line {n}")});
+    let ids: Vec<_> = (0..200).map(|n| writer.send_call("memory", insert(n))).collect();
+    let killer = thread::spawn(move || {
+        // In the order of their start: each in turn has become the owner.
+        while !owners.is_empty() {
+            thread::sleep(Duration::from_millis(50));
+            kill(owners.remove(0));
+        }
+    });
+    for (n, id) in ids.into_iter().enumerate() {
+        let reply = writer.reply(id);
+        assert_eq!(reply["result"]["isError"], false, "insert {n}: {reply}");
+    }
+    killer.join().unwrap();
+    let text = writer.call("get", json!({"key": "/memories/log.md"}))["text"].take();
+    let expected: String = (0..200).fold("start\n".into(), |text, n| text + &format!("line {n}\n"));
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn an_idle_window_takes_over_without_being_asked() {
+    let home = home();
+    let owner = Server::start(home.path());
+    let mut guest = Server::start(home.path());
+    kill(owner);
+    let started = Instant::now();
+    let taken_over =
+        || socket(home.path()).is_some_and(|socket| std::os::unix::net::UnixStream::connect(socket).is_ok());
+    while !taken_over() {
+        assert!(started.elapsed() < DEADLINE, "nobody takes over");
+        thread::sleep(Duration::from_millis(5));
+    }
+    guest.memory(create("f.md"));
+    let mut third = Server::start(home.path());
+    assert_eq!(files(&mut third), ["/memories/f.md"]);
+}
+
+#[test]
+fn what_dead_processes_leave_behind_stops_nobody() {
+    let home = home();
+    let mut server = Server::start(home.path());
+    server.memory(create("f.md"));
+    kill(server);
+    let store = store(home.path());
+    let stale = socket(home.path()).expect("a killed owner leaves its note");
+    let leftovers: [&[u8]; 4] = [b"", b"\xff\x00 garbage \n", b"4194304\n", b"{\"socket\": 5}"];
+    for leftover in leftovers {
+        fs::write(store.join("owner"), leftover).unwrap();
+        let mut server = Server::start(home.path());
+        assert_eq!(files(&mut server), ["/memories/f.md"]);
+        kill(server);
+    }
+    // A socket on which nobody listens, and a plain file in its place.
+    fs::write(store.join("owner"), json!({"socket": stale}).to_string()).unwrap();
+    drop(fs::remove_file(&stale));
+    drop(UnixListener::bind(&stale).unwrap());
+    let mut server = Server::start(home.path());
+    assert_eq!(files(&mut server), ["/memories/f.md"]);
+    kill(server);
+    drop(fs::remove_file(&stale));
+    fs::write(&stale, "no socket").unwrap();
+    let (mut server, mut guest) = (Server::start(home.path()), Server::start(home.path()));
+    assert_eq!(
+        (files(&mut server), files(&mut guest)),
+        (vec!["/memories/f.md".into()], vec!["/memories/f.md".into()])
+    );
+}
+
+#[test]
+fn a_holder_that_can_not_be_reached_is_named_and_nothing_hangs() {
+    let home = home();
+    let mut server = Server::start(home.path());
+    server.memory(create("f.md"));
+    drop(server.close());
+    let lock = fs::File::open(store(home.path()).join("lock")).unwrap();
+    lock.lock().unwrap();
+    let (status, stdout, stderr) = run(home.path(), &[] as &[&str]);
+    assert_eq!((status, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.contains("another process has the store") && stderr.contains("end it"), "{stderr}");
+    lock.unlock().unwrap();
+    assert_eq!(files(&mut Server::start(home.path())), ["/memories/f.md"]);
+}
+
+#[test]
+fn an_owner_that_stands_still_is_named_and_served_again_once_it_goes_on() {
+    let home = home();
+    let mut owner = Server::start(home.path());
+    let mut guest = Server::start(home.path());
+    guest.memory(create("before.md"));
+    owner.signal("-STOP");
+    let (code, message) = guest.refusal("memory", create("during.md"));
+    assert_eq!(code, "store_unavailable");
+    let id = owner.id().to_string();
+    assert!(message.contains(&format!("process {id}")) && message.contains("does not answer"), "{message}");
+    assert!(message.contains("look before trying again"), "{message}");
+    owner.signal("-CONT");
+    guest.memory(create("after.md"));
+    assert!(files(&mut owner).contains(&"/memories/after.md".to_owned()));
+}
+
+#[test]
+fn a_window_with_another_key_gets_nothing() {
+    let home = home();
+    let mut owner = Server::start(home.path());
+    owner.memory(create("f.md"));
+    let other = tempfile::tempdir().unwrap();
+    drop(Server::start(other.path()).close());
+    let identity = other.path().join("identity.txt");
+    let (status, stdout, stderr) = run(home.path(), &["--identity", identity.to_str().unwrap()]);
+    assert_eq!((status, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.contains("wrong key"), "{stderr}");
+    assert_eq!(files(&mut owner), ["/memories/f.md"]);
+}
+
+#[test]
+fn long_and_strange_paths_are_shared_too() {
+    let home = home();
+    let dir = home.path().join("my notes 記憶 \u{1f9e0}").join("d".repeat(200));
+    let mut owner = Server::start(&dir);
+    let mut guest = Server::start(&dir);
+    owner.memory(create("f.md"));
+    assert_eq!(files(&mut guest), ["/memories/f.md"]);
+    assert_eq!(guest.call("recall", json!({"query": "note"}))["total"], 1);
+    kill(owner);
+    assert_eq!(guest.call("recall", json!({"query": "note"}))["total"], 1);
+    drop(guest.close());
+    assert_eq!(Server::start(&dir).call("recall", json!({"query": "note"}))["total"], 1);
+}
+
+#[test]
+fn windows_with_different_environments_meet() {
+    let home = home();
+    let run_dir = home.path().join("run");
+    fs::create_dir(&run_dir).unwrap();
+    let data = home.path().join("data");
+    let with = |run_dir: &Path| {
+        Server::start_with(warm_mcp(&data), |command| {
+            command.env("XDG_RUNTIME_DIR", run_dir);
+        })
+    };
+    let mut owner = with(&run_dir);
+    assert!(socket(&data).unwrap().starts_with(&run_dir));
+    let mut guest = with(Path::new("/nowhere"));
+    owner.memory(create("f.md"));
+    assert_eq!(files(&mut guest), ["/memories/f.md"]);
+    kill(owner);
+    assert_eq!(files(&mut guest), ["/memories/f.md"]);
+    assert!(!socket(&data).unwrap().starts_with(&run_dir), "a directory that is not there is passed over");
+    let mut third = with(&run_dir);
+    assert_eq!(files(&mut third), ["/memories/f.md"]);
+}
+
+#[test]
+fn recalls_under_way_when_the_owner_is_killed_are_answered() {
+    let home = home();
+    let mut owner = Server::start(home.path());
+    let ids: Vec<_> = (0..300)
+        .map(|n| owner.send_call("remember", json!({"text": format!("memory number {n} about lighthouses")})))
+        .collect();
+    for id in ids {
+        owner.reply(id);
+    }
+    let mut guest = Server::start(home.path());
+    let ids: Vec<_> =
+        (0..40).map(|_| guest.send_call("recall", json!({"query": "lighthouses", "k": 50}))).collect();
+    kill(owner);
+    for id in ids {
+        let reply = guest.reply(id);
+        assert_eq!(reply["result"]["structuredContent"]["total"], 300, "all of it, or later: {reply}");
+    }
+}
+
+#[test]
+fn all_namespaces_of_a_window_are_shared() {
+    let home = home();
+    let with = |_: ()| {
+        Server::start_with(warm_mcp(home.path()), |command| {
+            command.arg("--namespace-arg");
+        })
+    };
+    let (mut one, mut other) = (with(()), with(()));
+    let mut expected: HashMap<&str, usize> = HashMap::new();
+    for (n, namespace) in ["a", "b", "a", "c"].into_iter().enumerate() {
+        let window = if n % 2 == 0 { &mut one } else { &mut other };
+        window.call("remember", json!({"text": "x", "namespace": namespace}));
+        *expected.entry(namespace).or_default() += 1;
+    }
+    kill(one);
+    for (namespace, count) in expected {
+        assert_eq!(other.call("list", json!({"namespace": namespace}))["total"], count);
+    }
+}
