@@ -13,6 +13,8 @@ use serde_json::json;
 use warm_engine::contract::{Command, CommandLimits, Limits, Recall};
 use warm_engine::{Engine, Vault, VaultOptions};
 
+use crate::percentiles::Percentiles;
+
 const RECORDS: TableDefinition<'static, &[u8; 16], &[u8]> = TableDefinition::new("records");
 /// Bytes of a row beyond the text, as the engine writes it: the sealed key, and in the record its
 /// name, times, padding, head and tag.
@@ -124,7 +126,7 @@ pub fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// About 110 bytes, like a memory that an agent writes.
-fn note(n: usize) -> String {
+pub fn note(n: usize) -> String {
     const WHO: [&str; 7] = ["Ada", "Grace", "Alan", "Edsger", "Barbara", "Donald", "Leslie"];
     const WHAT: [&str; 5] =
         ["the deploy script", "the billing page", "the data export", "the login flow", "the report"];
@@ -154,21 +156,4 @@ fn timed<R, E>(job: impl FnOnce() -> Result<R, E>) -> Result<Duration, E> {
 
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
-}
-
-/// In microseconds.
-struct Percentiles {
-    p50: f64,
-    p95: f64,
-}
-
-impl Percentiles {
-    fn of(mut times: Vec<Duration>) -> Self {
-        times.sort_unstable();
-        let at = |share: f64| {
-            let index = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));
-            times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1e6)
-        };
-        Self { p50: at(0.5), p95: at(0.95) }
-    }
 }

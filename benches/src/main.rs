@@ -8,10 +8,12 @@ mod collections;
 mod engine;
 mod measures;
 mod ops;
+mod percentiles;
 mod retrieval;
 mod scan;
 mod synthetic;
 mod timing;
+mod windows;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,8 @@ enum Command {
     Retrieval(retrieval::Options),
     /// The nearest codes: for one query, for many, and in two stages.
     Scan(scan::Options),
+    /// Several processes on one store: what a guest's write costs, and how long a hand-over takes.
+    Windows(windows::Options),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Command::Ops(options) => ops::run(&options),
         Command::Retrieval(options) => retrieval::run(&options),
         Command::Scan(options) => scan::run(&options),
+        Command::Windows(options) => windows::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,7 +3,6 @@
 //! Names are cheap to clone and to change (persistent maps), so that readers keep the moment they
 //! started with while writers prepare the next one.
 
-use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
@@ -15,30 +14,18 @@ use crate::sealed::RecordId;
 use crate::store::{Snapshot, Store, StoreError};
 use crate::vault::RecordKeys;
 
-/// A name in the order of the tree: `/` ranks before every other character, so that a directory's
-/// files follow each other.
-#[derive(Clone, PartialEq, Eq)]
-struct OrderedName(Box<str>);
+/// A name in the order of the tree: `/` comes before every other character, so that a directory's files
+/// follow each other. Held with `/` as the least byte, which no name has, so that comparing is comparing bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct OrderedName(Box<[u8]>);
 
 impl OrderedName {
     fn new(name: &str) -> Self {
-        Self(name.into())
+        Self(name.bytes().map(|byte| if byte == b'/' { 0 } else { byte }).collect())
     }
 
-    fn ranks(&self) -> impl Iterator<Item = u16> {
-        self.0.bytes().map(|byte| if byte == b'/' { 0 } else { u16::from(byte) + 1 })
-    }
-}
-
-impl Ord for OrderedName {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.ranks().cmp(other.ranks())
-    }
-}
-
-impl PartialOrd for OrderedName {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+    fn starts_with(&self, prefix: &Self) -> bool {
+        self.0.starts_with(&prefix.0)
     }
 }
 
@@ -54,13 +41,23 @@ pub(crate) struct Names {
 impl Names {
     /// Adds an entry, or replaces the one of its name and returns that.
     pub(crate) fn insert(&mut self, entry: Entry) -> Option<Arc<Entry>> {
-        let replaced = self.remove(&entry.key);
+        let name = OrderedName::new(&entry.key);
+        let replaced = self.by_name.get(&name).cloned();
+        if let Some(replaced) = &replaced {
+            self.by_id.remove_mut(&replaced.id);
+            self.discount(replaced);
+        }
         self.files += u64::from(entry.is_file());
         self.text_bytes += entry.bytes;
         let entry = Arc::new(entry);
         self.by_id.insert_mut(entry.id, Arc::clone(&entry));
-        self.by_name.insert_mut(OrderedName::new(&entry.key), entry);
+        self.by_name.insert_mut(name, entry);
         replaced
+    }
+
+    fn discount(&mut self, gone: &Entry) {
+        self.files -= u64::from(gone.is_file());
+        self.text_bytes -= gone.bytes;
     }
 
     pub(crate) fn remove(&mut self, name: &str) -> Option<Arc<Entry>> {
@@ -68,8 +65,7 @@ impl Names {
         let entry = Arc::clone(self.by_name.get(&name)?);
         self.by_name.remove_mut(&name);
         self.by_id.remove_mut(&entry.id);
-        self.files -= u64::from(entry.is_file());
-        self.text_bytes -= entry.bytes;
+        self.discount(&entry);
         Some(entry)
     }
 
@@ -91,7 +87,7 @@ impl Names {
         let prefix = OrderedName::new(prefix);
         self.by_name
             .range((Bound::Included(prefix.clone()), Bound::Unbounded))
-            .take_while(move |(name, _)| name.0.starts_with(&*prefix.0))
+            .take_while(move |(name, _)| name.starts_with(&prefix))
             .map(|(_, entry)| entry)
     }
 
@@ -105,7 +101,7 @@ impl Names {
         let from = if after < prefix { Bound::Included(prefix.clone()) } else { Bound::Excluded(after) };
         self.by_name
             .range((from, Bound::Unbounded))
-            .take_while(move |(name, _)| name.0.starts_with(&*prefix.0))
+            .take_while(move |(name, _)| name.starts_with(&prefix))
             .map(|(_, entry)| entry)
     }
 
@@ -224,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_equal_a_plain_map(steps in prop::collection::vec(("[ab/.\0]{1,4}", 0u64..9, any::<bool>()), 0..60)) {
+        fn names_equal_a_plain_map(steps in prop::collection::vec(("[ab/.\u{1}]{1,4}", 0u64..9, any::<bool>()), 0..60)) {
             let (mut names, mut plain) = (Names::default(), BTreeMap::new());
             for (key, bytes, insert) in steps {
                 if insert {

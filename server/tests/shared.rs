@@ -186,7 +186,7 @@ fn what_dead_processes_leave_behind_stops_nobody() {
         kill(server);
     }
     // A socket on which nobody listens, and a plain file in its place.
-    fs::write(store.join("owner"), json!({"socket": stale}).to_string()).unwrap();
+    fs::write(store.join("owner"), json!({"socket": stale, "process": 1}).to_string()).unwrap();
     drop(fs::remove_file(&stale));
     drop(UnixListener::bind(&stale).unwrap());
     let mut server = Server::start(home.path());

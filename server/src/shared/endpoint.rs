@@ -31,6 +31,8 @@ pub struct Endpoint {
 #[derive(Serialize, Deserialize)]
 struct Note {
     socket: PathBuf,
+    /// For a person who looks.
+    process: u32,
 }
 
 impl Endpoint {
@@ -71,7 +73,7 @@ impl Endpoint {
     }
 
     fn announce(&self, dir: &Path) -> io::Result<()> {
-        let note = serde_json::to_vec(&Note { socket: self.socket.clone() })?;
+        let note = serde_json::to_vec(&Note { socket: self.socket.clone(), process: std::process::id() })?;
         // tempfile makes it private; a rename shows it whole.
         let mut file = tempfile::Builder::new().prefix(".warm-").suffix(".tmp").tempfile_in(dir)?;
         file.write_all(&note)?;

@@ -280,7 +280,13 @@ impl Shared {
             }
             let reason = match Guest::join(&self.seat, self.vault.prover(self.seat.namespace()), &self.limits)
             {
-                Ok(guest) => return Ok(Role::Guest(Arc::new(guest))),
+                Ok(guest) => {
+                    tracing::info!(
+                        millis = started.elapsed().as_millis(),
+                        "this process joined the store's owner"
+                    );
+                    return Ok(Role::Guest(Arc::new(guest)));
+                }
                 Err(Refused::OtherProtocol { process, version }) => {
                     let ours = env!("CARGO_PKG_VERSION");
                     return Err(ShareError::OtherProtocol { process, version, ours });
@@ -297,7 +303,9 @@ impl Shared {
     }
 
     fn own(&self, claim: warm_engine::Claim) -> Result<Owner, ShareError> {
+        let started = Instant::now();
         let engine = Engine::open_claimed(&self.vault, claim, self.limits.clone())?;
+        tracing::info!(millis = started.elapsed().as_millis(), "this process owns the store");
         *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.made.fetch_or(engine.created(), Ordering::Relaxed);
         let host = Host::start(&self.seat, self.vault.prover(self.seat.namespace()), engine.clone());
