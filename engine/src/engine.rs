@@ -1,6 +1,5 @@
 //! The one public door: an open store of one namespace.
 
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use crate::contract::{
 };
 use crate::error::Error;
 use crate::files::private_dir;
+use crate::lock::StoreLock;
 use crate::maintain::Maintainer;
 use crate::memory::{Bounds, CommandError};
 use crate::open::{Mode, Opened, open_store, store_path};
@@ -54,7 +54,7 @@ pub struct Engine {
     _maintainer: Maintainer,
     commits: Commits,
     published: Arc<Published>,
-    _lock: File,
+    _lock: Option<StoreLock>,
     namespace: String,
     opened_with: &'static str,
     limits: Limits,
@@ -75,17 +75,18 @@ impl Engine {
         Self::open_in(vault, namespace, limits, &dir, Mode::Create { patience: LOCK_PATIENCE })
     }
 
-    /// Opens the store of a namespace if there is one; never makes anything, and does not wait for
-    /// another process.
+    /// Opens the store of a namespace to look at it; never makes or changes anything, and does not wait
+    /// for another process. Every write is refused.
     ///
     /// # Errors
-    /// [`OpenError::NoStore`] if there is none, else as [`Engine::open`].
+    /// [`OpenError::NoStore`] if there is none, [`OpenError::Unfinished`] if it lacks its name, else as
+    /// [`Engine::open`].
     pub fn open_existing(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, OpenError> {
         let dir = Self::directory(vault, namespace)?;
         if !dir.try_exists().map_err(OpenError::io("look for", &dir))? {
             return Err(OpenError::NoStore(dir));
         }
-        Self::open_in(vault, namespace, limits, &dir, Mode::Existing)
+        Self::open_in(vault, namespace, limits, &dir, Mode::Look)
     }
 
     fn directory(vault: &Vault, namespace: &str) -> Result<PathBuf, OpenError> {
@@ -103,12 +104,25 @@ impl Engine {
     ) -> Result<Self, OpenError> {
         // redb checks every page when it opens a file; what slips through makes it panic.
         let opened = catch_unwind(AssertUnwindSafe(|| open_store(vault, namespace, dir, mode)));
-        let Opened { created, store, keys, names, epoch, damaged, lock } = opened.unwrap_or_else(|_| {
+        let opened = opened.unwrap_or_else(|_| {
             Err(OpenError::Damaged {
                 path: store_path(dir),
                 reason: "its pages contradict each other".into(),
             })
         })?;
+        Self::on(opened, vault, namespace, limits, dir)
+    }
+
+    fn on(
+        opened: Opened,
+        vault: &Vault,
+        namespace: &str,
+        limits: Limits,
+        dir: &Path,
+    ) -> Result<Self, OpenError> {
+        let Opened { created, store, keys, names, epoch, damaged, lock } = opened;
+        let damaged = damaged.into_iter().map(|record| format!("record {}: {}", record.id, record.reason));
+        let damaged = damaged.collect();
         let published = Arc::new(Published::new(State::new(names, keys, Arc::clone(&store), epoch)));
         let maintainer = Maintainer::start(Arc::clone(&published))
             .map_err(|source| OpenError::Store { path: store_path(dir), source })?;

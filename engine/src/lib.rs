@@ -20,6 +20,7 @@ mod engine;
 mod error;
 mod files;
 pub mod index;
+mod lock;
 mod maintain;
 mod memory;
 mod open;

@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod contract;
+mod overlay;
 mod redb;
 
 use std::sync::Arc;
@@ -74,6 +75,9 @@ pub enum StoreError {
         "the store was shut after an earlier failure: start warm-mcp again; what was acknowledged is kept"
     )]
     Shut,
+    /// The store was opened to be looked at, not to be written to.
+    #[error("the store is only being looked at: nothing was changed")]
+    OnlyLookedAt,
     /// One record does not open; the others do.
     #[error(
         "record {id} can't be opened ({reason}): the others are not affected; `warm-mcp doctor` lists such records"
