@@ -15,6 +15,8 @@ use crate::files::private_dir;
 use crate::lock::StoreLock;
 use crate::maintain::Maintainer;
 use crate::memory::{Bounds, CommandError};
+#[cfg(test)]
+use crate::open::open_on;
 use crate::open::{Mode, Opened, open_store, store_path};
 use crate::open_error::OpenError;
 use crate::published::Published;
@@ -111,6 +113,18 @@ impl Engine {
             })
         })?;
         Self::on(opened, vault, namespace, limits, dir)
+    }
+
+    /// Opens a store on a disk other than its file.
+    #[cfg(test)]
+    pub(crate) fn open_on(
+        vault: &Vault,
+        namespace: &str,
+        disk: Box<dyn redb::StorageBackend>,
+    ) -> Result<Self, OpenError> {
+        let dir = Self::directory(vault, namespace)?;
+        let opened = open_on(vault, namespace, &store_path(&dir), disk)?;
+        Self::on(opened, vault, namespace, Limits::default(), &dir)
     }
 
     fn on(
@@ -236,6 +250,14 @@ impl Engine {
             kernel: "bm25 (scalar)".into(),
             limits: self.limits.clone(),
         }
+    }
+
+    /// Whether a commit failed, so that every write is refused until the store is opened again.
+    ///
+    /// What was acknowledged is on disk. Drop the engine and open the store anew: writes are taken again
+    /// as soon as the disk takes them.
+    pub fn is_shut(&self) -> bool {
+        self.published.is_broken()
     }
 
     /// Whether opening made the store, so that it is empty.

@@ -26,6 +26,8 @@ mod memory;
 mod open;
 mod open_error;
 mod path;
+#[cfg(test)]
+mod power_loss;
 mod published;
 mod recall;
 mod record;
@@ -34,6 +36,7 @@ mod sealed;
 mod state;
 mod store;
 mod time;
+mod turns;
 mod vault;
 
 pub use engine::Engine;

@@ -96,6 +96,20 @@ pub(crate) fn open_store(
     Ok(loaded.with(store, created, lock))
 }
 
+/// Opens the store on a disk other than its file, and takes it.
+#[cfg(test)]
+pub(crate) fn open_on(
+    vault: &Vault,
+    namespace: &str,
+    path: &Path,
+    disk: Box<dyn redb::StorageBackend>,
+) -> Result<Opened, OpenError> {
+    let mut store = RedbStore::open_on(disk).map_err(failed_at(path))?;
+    let loaded = load(vault, namespace, path, &store)?;
+    store.accept().map_err(failed_at(path))?;
+    Ok(loaded.with(store, false, None))
+}
+
 pub(crate) fn store_path(dir: &Path) -> PathBuf {
     dir.join("store.redb")
 }

@@ -151,7 +151,7 @@ impl Published {
         }
     }
 
-    /// Announces a commit. The caller holds the lead.
+    /// Announces a commit. It is the caller's turn.
     pub(crate) fn begin_commit(&self) -> Result<Commit<'_>, StoreError> {
         let mut phase = self.phase.lock();
         if *phase == Phase::Broken {
@@ -159,6 +159,11 @@ impl Published {
         }
         *phase = Phase::Committing;
         Ok(Commit { published: self, after: Phase::Broken })
+    }
+
+    /// Whether a commit failed, so that no later one is made.
+    pub(crate) fn is_broken(&self) -> bool {
+        *self.phase.lock() == Phase::Broken
     }
 
     /// The current state, to be read: it stays as it is for as long as it is held.

@@ -8,6 +8,8 @@
 mod contract;
 mod overlay;
 mod redb;
+#[cfg(test)]
+pub(crate) mod simulated_disk;
 
 use std::sync::Arc;
 
