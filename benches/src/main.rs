@@ -12,6 +12,7 @@ mod retrieval;
 mod scan;
 mod synthetic;
 mod timing;
+mod writers;
 
 use std::process::ExitCode;
 

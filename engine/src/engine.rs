@@ -15,7 +15,7 @@ use crate::files::private_dir;
 use crate::lock::StoreLock;
 use crate::maintain::Maintainer;
 use crate::memory::{Bounds, CommandError};
-#[cfg(test)]
+#[cfg(any(test, feature = "bench"))]
 use crate::open::open_on;
 use crate::open::{Mode, Opened, open_store, store_path};
 use crate::open_error::OpenError;
@@ -116,15 +116,35 @@ impl Engine {
     }
 
     /// Opens a store on a disk other than its file.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "bench"))]
     pub(crate) fn open_on(
         vault: &Vault,
         namespace: &str,
+        limits: Limits,
         disk: Box<dyn redb::StorageBackend>,
     ) -> Result<Self, OpenError> {
         let dir = Self::directory(vault, namespace)?;
         let opened = open_on(vault, namespace, &store_path(&dir), disk)?;
-        Self::on(opened, vault, namespace, Limits::default(), &dir)
+        Self::on(opened, vault, namespace, limits, &dir)
+    }
+
+    /// For measurements: [`Engine::open`], with every sync counted in `syncs` and made to take longer.
+    #[cfg(feature = "bench")]
+    #[doc(hidden)]
+    pub fn open_slowed(
+        vault: &Vault,
+        namespace: &str,
+        limits: Limits,
+        sync_takes: Duration,
+        syncs: Arc<std::sync::atomic::AtomicU64>,
+    ) -> Result<Self, OpenError> {
+        use crate::store::slow_disk::SlowDisk;
+        drop(Self::open(vault, namespace, limits.clone())?);
+        let path = store_path(&Self::directory(vault, namespace)?);
+        let file = crate::files::open_private(&path).map_err(OpenError::io("open", &path))?;
+        let disk = redb::backends::FileBackend::new(file)
+            .map_err(|error| OpenError::Store { path, source: error.into() })?;
+        Self::open_on(vault, namespace, limits, Box::new(SlowDisk::over(Box::new(disk), sync_takes, syncs)))
     }
 
     fn on(

@@ -97,7 +97,7 @@ pub(crate) fn open_store(
 }
 
 /// Opens the store on a disk other than its file, and takes it.
-#[cfg(test)]
+#[cfg(any(test, feature = "bench"))]
 pub(crate) fn open_on(
     vault: &Vault,
     namespace: &str,

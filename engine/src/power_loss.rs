@@ -128,7 +128,7 @@ impl Home {
     }
 
     fn engine_on(&self, disk: &SimulatedDisk) -> Option<Engine> {
-        Engine::open_on(&self.vault, "n", Box::new(disk.clone())).ok()
+        Engine::open_on(&self.vault, "n", Limits::default(), Box::new(disk.clone())).ok()
     }
 
     /// Opens what survived as any start would.

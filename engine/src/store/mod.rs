@@ -10,6 +10,8 @@ mod overlay;
 mod redb;
 #[cfg(test)]
 pub(crate) mod simulated_disk;
+#[cfg(feature = "bench")]
+pub(crate) mod slow_disk;
 
 use std::sync::Arc;
 
