@@ -8,8 +8,9 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine -> open, memory, records, recall -> commit, maintain -> published -> draft -> state -> record
-//!        -> vault -> files -> open_error -> store -> sealed
+//! engine, repair -> open, memory, records, recall -> commit, maintain -> published -> draft -> state
+//!        -> record -> vault -> lock, files -> open_error -> store -> sealed
+//! commit -> turns
 //! ```
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,7 @@ mod published;
 mod recall;
 mod record;
 mod records;
+pub mod repair;
 mod sealed;
 mod state;
 mod store;

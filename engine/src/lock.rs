@@ -74,6 +74,12 @@ impl StoreLock {
         })
     }
 
+    /// Forgets what the file holds, where no store was made.
+    pub(crate) fn empty(&mut self) -> io::Result<()> {
+        self.0.set_len(0)?;
+        self.0.sync_all()
+    }
+
     /// Remembers durably that a store was made here.
     pub(crate) fn remember_store(&mut self) -> io::Result<()> {
         if self.remembers()? == Remembers::StoreMade {
