@@ -66,6 +66,23 @@ fn a_second_engine_on_the_same_store_is_told_so_and_gets_it_once_it_is_free() {
 }
 
 #[test]
+fn a_store_that_a_dying_process_lets_go_of_a_moment_after_its_lock_is_waited_for() {
+    let home = Home::new();
+    home.open().remember_text("k", "text");
+    // Holds the store itself and not the lock beside it, as a process does that is being killed.
+    let dying = redb::Database::open(home.store_file()).unwrap();
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| home.open().stats().memories);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(dying);
+        assert_eq!(opening.join().unwrap(), 1);
+    });
+    let _alive = redb::Database::open(home.store_file()).unwrap();
+    let error = Engine::open(&home.vault(), "default", Limits::default()).unwrap_err();
+    assert!(matches!(error, OpenError::InUse(_)), "{error}");
+}
+
+#[test]
 fn namespaces_see_nothing_of_each_other() {
     let home = Home::new();
     let vault = home.vault();
@@ -310,7 +327,7 @@ fn any_flipped_byte_of_the_store_is_noticed_or_harmless_and_a_refused_file_is_le
         engine.remember_text(&format!("k{n}"), &text(n));
     }
     drop(engine);
-    let path = home.store_file();
+    let (vault, path) = (home.vault(), home.store_file());
     let good = fs::read(&path).unwrap();
     // Half of the flips are spread over the file, half hit its first pages, where redb keeps its own.
     for flip in 0..FLIPS {
@@ -320,10 +337,10 @@ fn any_flipped_byte_of_the_store_is_noticed_or_harmless_and_a_refused_file_is_le
         let mut bad = good.clone();
         bad[at] ^= 1 << bit;
         fs::write(&path, &bad).unwrap();
-        let looked = Engine::open_existing(&home.vault(), "default", Limits::default());
+        let looked = Engine::open_existing(&vault, "default", Limits::default());
         assert_eq!(looked.err().map(|error| error.to_string()), {
             assert!(fs::read(&path).unwrap() == bad, "byte {at}: to look changes nothing");
-            let opened = Engine::open(&home.vault(), "default", Limits::default());
+            let opened = Engine::open(&vault, "default", Limits::default());
             if let Ok(engine) = &opened {
                 let there = engine.stats().memories + engine.stats().damaged_records;
                 assert_eq!(there, 40, "byte {at} lost a memory without a word");

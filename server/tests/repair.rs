@@ -212,3 +212,34 @@ fn while_a_server_has_the_store_open_nothing_is_touched() {
     server.close();
     assert_eq!(home.doctor(&["--repair", "--yes"]).0, Some(0));
 }
+
+/// `script` gives it a terminal; it is part of every Linux distribution's base.
+#[cfg(target_os = "linux")]
+#[test]
+fn at_a_terminal_it_asks_and_does_it_only_after_a_yes() {
+    use std::{
+        io::Write,
+        process::{Command, Stdio},
+    };
+    let home = Home::new();
+    let identity = home.store().join("identity.txt");
+    let answered = |answer: &str| {
+        open_to_others(&identity, 0o644);
+        let command = format!("'{}' doctor --repair", env!("CARGO_BIN_EXE_warm-mcp"));
+        let mut child = Command::new("script")
+            .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+            .env("WARM_MCP_DATA_DIR", home.store())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("script starts");
+        child.stdin.take().expect("a pipe").write_all(answer.as_bytes()).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains("Do it? [y/N]"), "{said}");
+        fs::metadata(&identity).expect("it is there").permissions().mode() & 0o777
+    };
+    assert_eq!(answered("n\n"), 0o644);
+    assert_eq!(answered("\n"), 0o644);
+    assert_eq!(answered("y\n"), 0o600);
+}
