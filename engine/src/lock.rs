@@ -42,7 +42,7 @@ impl StoreLock {
     /// Takes the lock in `dir` without waiting; `None` if its file is not there.
     pub(crate) fn take_existing(dir: &Path) -> Result<Option<Self>, OpenError> {
         let path = dir.join("lock");
-        match File::open(&path) {
+        match File::options().read(true).write(true).open(&path) {
             Ok(file) => Self::acquire(file, dir, Duration::ZERO).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(OpenError::io("open", &path)(error)),

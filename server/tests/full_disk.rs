@@ -45,7 +45,7 @@ fn text(n: usize) -> String {
 
 #[test]
 fn a_write_on_a_full_disk_is_an_error_with_the_next_step_and_no_acknowledged_write_is_lost() {
-    for more in [0, 1, 64, 500, 4_000] {
+    for more in [0, 4_000] {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let store = dir.path().join("store");
         let mut server = Server::start(&store);
@@ -94,7 +94,8 @@ fn what_was_read_before_the_disk_was_full_is_read_after_it() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let store = dir.path().join("store");
     Server::start(&store).close();
-    let mut server = Server::start_with(limited(&store, blocks(&store, 4_000)), |_| {});
+    let limit = blocks(&store, 4_000);
+    let mut server = Server::start_with(limited(&store, limit), |_| {});
     let mut acknowledged = 0;
     loop {
         let create = json!({"command": "create", "path": format!("/memories/{acknowledged}"),
@@ -113,4 +114,11 @@ fn what_was_read_before_the_disk_was_full_is_read_after_it() {
     assert!(server.call("recall", json!({"query": "0"}))["total"].as_u64() > Some(0));
     let ended = server.close();
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+
+    // A start on the disk that is still full serves them too.
+    let mut server = Server::start_with(limited(&store, limit), |_| {});
+    for n in 0..acknowledged {
+        assert_eq!(server.call("get", json!({"key": format!("/memories/{n}")}))["text"], text(n), "{n}");
+    }
+    server.close();
 }
