@@ -14,6 +14,7 @@ use warm_engine::contract::{Command, CommandLimits, Limits, Recall};
 use warm_engine::{Engine, Vault, VaultOptions};
 
 use crate::percentiles::Percentiles;
+use crate::writers;
 
 const RECORDS: TableDefinition<'static, &[u8; 16], &[u8]> = TableDefinition::new("records");
 /// Bytes of a row beyond the text, as the engine writes it: the sealed key, and in the record its
@@ -29,6 +30,12 @@ pub struct Options {
     /// How many memories to create.
     #[arg(long, default_value_t = 1_000)]
     memories: usize,
+    /// Measure instead how writers share syncs, with every sync made to take so many milliseconds longer.
+    #[arg(long)]
+    sync_ms: Option<u64>,
+    /// With --sync-ms: how many write at once.
+    #[arg(long, default_value_t = 16, requires = "sync_ms")]
+    writers: usize,
     /// End with one line of JSON.
     #[arg(long)]
     json: bool,
@@ -36,6 +43,9 @@ pub struct Options {
 
 /// Runs the measurement.
 pub fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
+    if let Some(sync_ms) = options.sync_ms {
+        return writers::run(&options.dir, sync_ms, options.writers, options.json);
+    }
     let home = tempfile::tempdir_in(&options.dir)?;
     let vault_options = VaultOptions { data_dir: home.path().join("data"), identity: None, passphrase: None };
     let vault = Vault::open(&vault_options)?;

@@ -14,6 +14,7 @@ mod scan;
 mod synthetic;
 mod timing;
 mod windows;
+mod writers;
 
 use std::process::ExitCode;
 

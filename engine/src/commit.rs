@@ -1,8 +1,8 @@
 //! The one path of every write.
 //!
-//! Writers queue their change and wait. Whoever gets the lead takes everything that is queued,
-//! runs it in order on one [`Draft`], commits the draft as one transaction and only then lets any
-//! of them go: concurrent writers share the syncs of one commit (group commit). Each change is
+//! Writers queue their change and wait. Whoever has the [turn](crate::turns) takes everything that is
+//! queued, runs it in order on one [`Draft`], commits the draft as one transaction and only then lets
+//! any of them go: concurrent writers share the two syncs of one commit (group commit). Each change is
 //! atomic by itself; one that fails leaves no trace and does not disturb the others.
 //!
 //! Readers never come here: they hold a published state and are not stopped by a commit.
@@ -16,14 +16,15 @@ use crate::draft::Draft;
 use crate::operations::Operations;
 use crate::published::{IndexChanges, Published};
 use crate::store::{Batch, Store, StoreError};
+use crate::turns::Turns;
 
-/// Queue and lead. See the module.
+/// See the module.
 pub(crate) struct Commits {
     store: Arc<dyn Store>,
     published: Arc<Published>,
-    queue: Mutex<Vec<Box<dyn Job>>>,
-    /// Held by the one that leads.
-    lead: Mutex<Operations>,
+    turns: Turns<Box<dyn Job>>,
+    /// Locked by the one whose turn it is.
+    operations: Mutex<Operations>,
 }
 
 /// A queued change.
@@ -72,7 +73,7 @@ where
 
 impl Commits {
     pub(crate) fn new(store: Arc<dyn Store>, published: Arc<Published>, operations: Operations) -> Self {
-        Self { store, published, queue: Mutex::default(), lead: Mutex::new(operations) }
+        Self { store, published, turns: Turns::new(), operations: Mutex::new(operations) }
     }
 
     /// Makes a change and returns once it is durable and every later read sees it.
@@ -88,22 +89,17 @@ impl Commits {
     {
         let outcome: Outcome<R, E> = Arc::default();
         let job = Change { change: Some(change), result: None, outcome: Arc::clone(&outcome) };
-        self.queue.lock().push(Box::new(job));
-        let mut operations = self.lead.lock();
-        if outcome.lock().is_none() {
-            let jobs = std::mem::take(&mut *self.queue.lock());
-            self.commit(jobs, &mut operations);
-        }
-        drop(operations);
-        // Empty only if the one that led panicked, which shuts the store.
+        self.turns.run(Box::new(job), |jobs| self.commit(jobs));
+        // Empty only if the one whose turn it was panicked, which shuts the store.
         let settled = outcome.lock().take();
         settled.unwrap_or_else(|| Err(StoreError::Shut.into()))
     }
 
-    /// Runs, commits and publishes; called by the one that leads.
-    fn commit(&self, mut jobs: Vec<Box<dyn Job>>, operations: &mut Operations) {
+    /// Runs, commits and publishes; called by the one whose turn it is.
+    fn commit(&self, mut jobs: Vec<Box<dyn Job>>) {
+        let mut operations = self.operations.lock();
         let base = self.published.latest();
-        let mut draft = Draft::new(&base, operations);
+        let mut draft = Draft::new(&base, &operations);
         for job in &mut jobs {
             job.run(&mut draft);
         }
@@ -114,6 +110,7 @@ impl Commits {
                 operations.committed(&batch, epoch, now, done);
             }
         });
+        drop(operations);
         for job in jobs {
             job.settle(&committed);
         }
@@ -237,15 +234,15 @@ mod tests {
         let held = setup.store.gate.lock();
         thread::scope(|scope| {
             let first = scope.spawn(|| put(&setup.commits, "first"));
-            // The first leads and is held up at its commit; the others queue behind it.
-            while !setup.commits.queue.lock().is_empty() || !setup.commits.lead.is_locked() {
+            // The first is held up at its commit; the others queue behind it.
+            while setup.commits.turns.waiting() != Some(0) {
                 thread::yield_now();
             }
             let others: Vec<_> = (0..8)
                 .map(|n| {
                     let setup = &setup;
                     let writer = scope.spawn(move || put(&setup.commits, &format!("other {n}")));
-                    while setup.commits.queue.lock().len() != n + 1 {
+                    while setup.commits.turns.waiting() != Some(n + 1) {
                         thread::yield_now();
                     }
                     writer
@@ -305,7 +302,7 @@ mod tests {
         let held = setup.store.gate.lock();
         thread::scope(|scope| {
             let writer = scope.spawn(|| put(&setup.commits, "during"));
-            while !setup.commits.queue.lock().is_empty() || !setup.commits.lead.is_locked() {
+            while setup.commits.turns.waiting() != Some(0) {
                 thread::yield_now();
             }
             let state = setup.published.state().unwrap();

@@ -1,6 +1,5 @@
 //! The one public door: an open store of one namespace.
 
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +10,11 @@ use crate::contract::{
     OperationId, Recall, RecallMode, RecallStats, Recalled, Remember, Remembered, Stats, Write, Written,
 };
 use crate::error::Error;
+use crate::lock::StoreLock;
 use crate::maintain::Maintainer;
 use crate::memory::{Bounds, CommandError};
+#[cfg(any(test, feature = "bench"))]
+use crate::open::open_on;
 use crate::open::{Mode, Opened, open_store, store_path};
 use crate::open_error::OpenError;
 use crate::published::Published;
@@ -59,7 +61,7 @@ struct Open {
     _maintainer: Maintainer,
     commits: Commits,
     published: Arc<Published>,
-    _lock: File,
+    _lock: Option<StoreLock>,
     namespace: String,
     opened_with: &'static str,
     damaged: Vec<String>,
@@ -82,40 +84,88 @@ impl Engine {
     /// # Errors
     /// As [`Engine::open`]; the seat is given back then.
     pub fn open_claimed(vault: &Vault, claim: Claim, limits: Limits) -> Result<Self, OpenError> {
-        Self::open_in(vault, claim, limits, Mode::Create)
+        Self::open_in(vault, &claim.seat, Some(claim.lock), limits, Mode::Create)
     }
 
-    /// Opens the store of a namespace if there is one; never makes anything, and does not wait for
-    /// another process.
+    /// Opens the store of a namespace to look at it; never makes or changes anything, and does not wait
+    /// for another process. Every write is refused.
     ///
     /// # Errors
-    /// [`OpenError::NoStore`] if there is none, else as [`Engine::open`].
+    /// [`OpenError::NoStore`] if there is none, [`OpenError::Unfinished`] if it lacks its name, else as
+    /// [`Engine::open`].
     pub fn open_existing(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, OpenError> {
         let seat = Seat::of(vault, namespace)?;
         if !seat.is_there()? {
             return Err(OpenError::NoStore(seat.dir().to_owned()));
         }
-        Self::open_in(vault, seat.claim(Duration::ZERO)?, limits, Mode::Existing)
+        let lock = StoreLock::take_existing(seat.dir())?;
+        Self::open_in(vault, &seat, lock, limits, Mode::Look)
     }
 
-    fn open_in(vault: &Vault, claim: Claim, limits: Limits, mode: Mode) -> Result<Self, OpenError> {
-        let namespace = claim.seat.namespace().to_owned();
-        let path = store_path(claim.seat.dir());
+    fn open_in(
+        vault: &Vault,
+        seat: &Seat,
+        lock: Option<StoreLock>,
+        limits: Limits,
+        mode: Mode,
+    ) -> Result<Self, OpenError> {
         // redb checks every page when it opens a file; what slips through makes it panic.
-        let opened = catch_unwind(AssertUnwindSafe(|| open_store(vault, claim, mode)));
+        let opened =
+            catch_unwind(AssertUnwindSafe(|| open_store(vault, seat.namespace(), seat.dir(), lock, mode)));
         let opened = opened.unwrap_or_else(|_| {
-            Err(OpenError::Damaged { path: path.clone(), reason: "its pages contradict each other".into() })
+            Err(OpenError::Damaged {
+                path: store_path(seat.dir()),
+                reason: "its pages contradict each other".into(),
+            })
         })?;
+        Self::on(opened, vault, seat, limits)
+    }
+
+    /// Opens a store on a disk other than its file.
+    #[cfg(any(test, feature = "bench"))]
+    pub(crate) fn open_on(
+        vault: &Vault,
+        namespace: &str,
+        limits: Limits,
+        disk: Box<dyn redb::StorageBackend>,
+    ) -> Result<Self, OpenError> {
+        let seat = Seat::of(vault, namespace)?;
+        let opened = open_on(vault, namespace, &store_path(seat.dir()), disk)?;
+        Self::on(opened, vault, &seat, limits)
+    }
+
+    /// For measurements: [`Engine::open`], with every sync counted in `syncs` and made to take longer.
+    #[cfg(feature = "bench")]
+    #[doc(hidden)]
+    pub fn open_slowed(
+        vault: &Vault,
+        namespace: &str,
+        limits: Limits,
+        sync_takes: Duration,
+        syncs: Arc<std::sync::atomic::AtomicU64>,
+    ) -> Result<Self, OpenError> {
+        use crate::store::slow_disk::SlowDisk;
+        drop(Self::open(vault, namespace, limits.clone())?);
+        let path = store_path(Seat::of(vault, namespace)?.dir());
+        let file = crate::files::open_private(&path).map_err(OpenError::io("open", &path))?;
+        let disk = redb::backends::FileBackend::new(file)
+            .map_err(|error| OpenError::Store { path, source: error.into() })?;
+        Self::open_on(vault, namespace, limits, Box::new(SlowDisk::over(Box::new(disk), sync_takes, syncs)))
+    }
+
+    fn on(opened: Opened, vault: &Vault, seat: &Seat, limits: Limits) -> Result<Self, OpenError> {
         let Opened { created, store, keys, names, epoch, operations, damaged, lock } = opened;
+        let damaged = damaged.into_iter().map(|record| format!("record {}: {}", record.id, record.reason));
+        let damaged = damaged.collect();
         let published = Arc::new(Published::new(State::new(names, keys, Arc::clone(&store), epoch)));
-        let maintainer =
-            Maintainer::start(Arc::clone(&published)).map_err(|source| OpenError::Store { path, source })?;
+        let maintainer = Maintainer::start(Arc::clone(&published))
+            .map_err(|source| OpenError::Store { path: store_path(seat.dir()), source })?;
         let open = Open {
             _maintainer: maintainer,
             commits: Commits::new(store, Arc::clone(&published), operations),
             published,
             _lock: lock,
-            namespace,
+            namespace: seat.namespace().to_owned(),
             opened_with: vault.opened_with(),
             damaged,
             created,
@@ -228,11 +278,6 @@ impl Engine {
         self.open.published.is_filled()
     }
 
-    /// Whether a commit failed, so that nothing is written until the store is opened again.
-    pub fn is_shut(&self) -> bool {
-        self.open.published.is_broken()
-    }
-
     /// Lets no recall wait for the index any longer: this process is about to give the store back.
     pub fn retire(&self) {
         self.open.published.stop();
@@ -265,6 +310,14 @@ impl Engine {
             kernel: "bm25 (scalar)".into(),
             limits: self.limits.clone(),
         }
+    }
+
+    /// Whether a commit failed, so that every write is refused until the store is opened again.
+    ///
+    /// What was acknowledged is on disk. Drop the engine and open the store anew: writes are taken again
+    /// as soon as the disk takes them.
+    pub fn is_shut(&self) -> bool {
+        self.open.published.is_broken()
     }
 
     /// Whether opening made the store, so that it is empty.

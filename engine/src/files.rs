@@ -1,5 +1,6 @@
 //! Private files and directories: owner-only from their creation, and durable once made.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -38,13 +39,17 @@ pub(crate) enum Made {
 /// How a temporary file's name begins and ends.
 const TEMPORARY: (&str, &str) = (".warm-", ".tmp");
 
+/// Whether a file of this name is a temporary one of ours.
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1)
+}
+
 /// Removes temporary files that were left by starts that were cut short: one may hold a key. Nobody
 /// else may be making files in `dir` meanwhile.
 pub(crate) fn sweep(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1) {
+        if is_temporary(&entry.file_name()) {
             // What can't be removed is of no use to anyone who can't read it either.
             let _ = fs::remove_file(entry.path());
         }

@@ -8,8 +8,9 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine -> open, memory, records, recall -> commit, maintain -> published -> draft -> operations, state
-//!        -> record, seat -> vault -> files -> open_error -> store -> sealed
+//! engine, repair -> open, memory, records, recall -> commit, maintain -> published -> draft
+//!        -> operations, state -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
+//! commit -> turns
 //! ```
 #![forbid(unsafe_code)]
 
@@ -20,21 +21,26 @@ mod engine;
 mod error;
 mod files;
 pub mod index;
+mod lock;
 mod maintain;
 mod memory;
 mod open;
 mod open_error;
 mod operations;
 mod path;
+#[cfg(test)]
+mod power_loss;
 mod published;
 mod recall;
 mod record;
 mod records;
+pub mod repair;
 mod sealed;
 mod seat;
 mod state;
 mod store;
 mod time;
+mod turns;
 mod vault;
 
 pub use engine::Engine;

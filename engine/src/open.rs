@@ -1,22 +1,29 @@
 //! Opening the store of one namespace: its file, and the names in it.
 //!
-//! Makes an empty store where there is none. What is then done with the store is the
-//! [`engine`](crate::engine)'s business.
+//! Makes an empty store where there is none. A file is only looked at until its keys, its format and
+//! every name in it are known to be good: one that is refused is left as it was. What is then done with
+//! the store is the [`engine`](crate::engine)'s business.
 
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::files::{give_name, open_private};
+use crate::lock::{Remembers, StoreLock};
 use crate::open_error::OpenError;
 use crate::operations::Operations;
 use crate::record::{Entry, Record};
 use crate::sealed::{FORMAT_VERSION, RecordId};
-use crate::seat::Claim;
 use crate::state::Names;
 use crate::store::{Batch, RedbStore, Snapshot, Store, StoreError};
 use crate::vault::{RecordKeys, UnsealError, Vault};
+
+/// A process that is killed lets go of the lock beside the store an instant before it lets go of the
+/// store itself.
+const HAND_OVER: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// An open store and what is kept in memory of it.
 pub(crate) struct Opened {
@@ -27,10 +34,16 @@ pub(crate) struct Opened {
     pub(crate) names: Names,
     pub(crate) epoch: u64,
     pub(crate) operations: Operations,
-    /// Records that do not open, each with the reason.
-    pub(crate) damaged: Vec<String>,
+    /// Records that do not open.
+    pub(crate) damaged: Vec<Damaged>,
     /// Held for as long as the store is open.
-    pub(crate) lock: File,
+    pub(crate) lock: Option<StoreLock>,
+}
+
+/// A record that does not open, and why.
+pub(crate) struct Damaged {
+    pub(crate) id: RecordId,
+    pub(crate) reason: String,
 }
 
 /// What to do where there is no store.
@@ -38,113 +51,168 @@ pub(crate) struct Opened {
 pub(crate) enum Mode {
     /// Make an empty one.
     Create,
-    /// Make nothing.
-    Existing,
+    /// Make and change nothing. What is opened takes no writes.
+    Look,
 }
 
-/// Opens the store of a claimed seat.
-pub(crate) fn open_store(vault: &Vault, claim: Claim, mode: Mode) -> Result<Opened, OpenError> {
-    let Claim { seat, mut lock } = claim;
-    let (namespace, dir) = (seat.namespace(), seat.dir());
-    let made = lock.metadata().map_err(OpenError::io("look into the lock in", dir))?.len() > 0;
-    let path = store_path(dir);
-    let failed = |source| match source {
-        StoreError::Damaged(reason) => OpenError::Damaged { path: path.clone(), reason: reason.to_string() },
-        StoreError::OtherFormat(found) => {
-            OpenError::OtherFormat { path: path.clone(), found: found.to_string(), supported: FORMAT_VERSION }
-        }
-        StoreError::InUse => OpenError::InUse(path.clone()),
-        source => OpenError::Store { path: path.clone(), source },
-    };
-    let there = path.try_exists().map_err(OpenError::io("look for", &path))?;
-    let store = if there {
-        let file = open_private(&path).map_err(OpenError::io("open", &path))?;
-        RedbStore::open(file).map_err(failed)?
-    } else if made {
-        finish_store(&path)?
-    } else if mode == Mode::Create {
-        create_store(vault, namespace, &path, &mut lock)?
-    } else {
-        return Err(OpenError::NoStore(dir.to_owned()));
-    };
-    let keys = vault.record_keys(namespace, store.salt());
-    let snapshot = store.snapshot().map_err(failed)?;
-    let header = snapshot.record(&RecordId::HEADER).map_err(failed)?;
-    let header = header.ok_or_else(|| failed(StoreError::Damaged("its header is missing".into())))?;
-    match keys.unseal(&RecordId::HEADER, &header) {
-        Ok(name) if name.as_slice() == namespace.as_bytes() => {}
-        Ok(_) | Err(UnsealError::Key) => return Err(OpenError::ForeignStore(path)),
-        Err(error) => return Err(failed(StoreError::Damaged(format!("its header: {error}").into()))),
-    }
-    let (names, damaged) = load_names(&*snapshot, &keys).map_err(failed)?;
-    let epoch = snapshot.epoch();
-    let notes = store.notes().map_err(failed)?;
-    let operations = Operations::load(vault.operation_key(namespace, store.salt()), notes);
+/// Opens the store in `dir`, whose lock the caller holds; when looking, there may be none to hold.
+pub(crate) fn open_store(
+    vault: &Vault,
+    namespace: &str,
+    dir: &Path,
+    mut lock: Option<StoreLock>,
+    mode: Mode,
+) -> Result<Opened, OpenError> {
+    let remembers = lock.as_mut().map_or(Ok(Remembers::Nothing), StoreLock::remembers);
+    let made = remembers.map_err(OpenError::io("read the lock in", dir))? == Remembers::StoreMade;
+    let (path, unfinished) = (store_path(dir), unfinished_path(dir));
+    let exists = |path: &Path| path.try_exists().map_err(OpenError::io("look for", path));
+    let there = exists(&path)?;
     let created = !there && !made;
-    Ok(Opened { created, store: Arc::new(store), keys, names, epoch, operations, damaged, lock })
+    // A store that was made and has no name yet lacks nothing else.
+    let file = if there { &path } else { &unfinished };
+    if made && !exists(file)? {
+        return Err(OpenError::StoreMissing(path));
+    }
+    if created {
+        match (mode, &mut lock) {
+            (Mode::Create, Some(lock)) => create_store(vault, namespace, &unfinished, lock)?,
+            _ => return Err(OpenError::NoStore(dir.to_owned())),
+        }
+    }
+    let mut store = look_at(file)?;
+    let loaded = load(vault, namespace, file, &store)?;
+    if mode == Mode::Look {
+        return if there { Ok(loaded.with(store, created, lock)) } else { Err(OpenError::Unfinished(path)) };
+    }
+    store.accept().map_err(failed_at(file))?;
+    if let Some(lock) = &mut lock {
+        lock.remember_store().map_err(OpenError::io("write the lock in", dir))?;
+    }
+    if !there {
+        give_name(&unfinished, &path)?;
+    }
+    Ok(loaded.with(store, created, lock))
+}
+
+/// Opens the store on a disk other than its file, and takes it.
+#[cfg(any(test, feature = "bench"))]
+pub(crate) fn open_on(
+    vault: &Vault,
+    namespace: &str,
+    path: &Path,
+    disk: Box<dyn redb::StorageBackend>,
+) -> Result<Opened, OpenError> {
+    let mut store = RedbStore::open_on(disk).map_err(failed_at(path))?;
+    let loaded = load(vault, namespace, path, &store)?;
+    store.accept().map_err(failed_at(path))?;
+    Ok(loaded.with(store, false, None))
 }
 
 pub(crate) fn store_path(dir: &Path) -> PathBuf {
     dir.join("store.redb")
 }
 
-/// What the lock file holds once there is a store: from then on, a missing one is lost.
-const STORE_MADE: &[u8] = b"a store was made here\n";
+/// A store's name until it is whole.
+pub(crate) fn unfinished_path(dir: &Path) -> PathBuf {
+    dir.join("store.new")
+}
 
-/// Makes an empty store. It gets its name only once it is whole and on disk, so that a store that is
-/// found empty or cut is known to be damaged; and the lock file remembers it, so that a store that is
-/// not found is known to be lost.
+fn failed_at(path: &Path) -> impl Fn(StoreError) -> OpenError {
+    let path = path.to_owned();
+    move |source| match source {
+        StoreError::Damaged(reason) => OpenError::Damaged { path: path.clone(), reason: reason.to_string() },
+        StoreError::OtherFormat(found) => {
+            OpenError::OtherFormat { path: path.clone(), found: found.to_string(), supported: FORMAT_VERSION }
+        }
+        StoreError::InUse => OpenError::InUse(path.clone()),
+        source => OpenError::Store { path: path.clone(), source },
+    }
+}
+
+fn look_at(path: &Path) -> Result<RedbStore, OpenError> {
+    let started = Instant::now();
+    loop {
+        let file = File::options().read(true).write(true).open(path).map_err(OpenError::io("open", path))?;
+        match RedbStore::open(file) {
+            Err(StoreError::InUse) if started.elapsed() < HAND_OVER => thread::sleep(PAUSE),
+            opened => return opened.map_err(failed_at(path)),
+        }
+    }
+}
+
+/// What is read from a store to open it.
+struct Loaded {
+    keys: RecordKeys,
+    names: Names,
+    epoch: u64,
+    operations: Operations,
+    damaged: Vec<Damaged>,
+}
+
+impl Loaded {
+    fn with(self, store: RedbStore, created: bool, lock: Option<StoreLock>) -> Opened {
+        let Self { keys, names, epoch, operations, damaged } = self;
+        Opened { created, store: Arc::new(store), keys, names, epoch, operations, damaged, lock }
+    }
+}
+
+/// Checks that the keys are the store's and reads its names.
+fn load(vault: &Vault, namespace: &str, path: &Path, store: &RedbStore) -> Result<Loaded, OpenError> {
+    let failed = failed_at(path);
+    let keys = vault.record_keys(namespace, store.salt());
+    let snapshot = store.snapshot().map_err(&failed)?;
+    let header = snapshot.record(&RecordId::HEADER).map_err(&failed)?;
+    let header = header.ok_or_else(|| failed(StoreError::Damaged("its header is missing".into())))?;
+    match keys.unseal(&RecordId::HEADER, &header) {
+        Ok(name) if name.as_slice() == namespace.as_bytes() => {}
+        Ok(_) | Err(UnsealError::Key) => return Err(OpenError::ForeignStore(path.to_owned())),
+        Err(error) => return Err(failed(StoreError::Damaged(format!("its header: {error}").into()))),
+    }
+    let (names, damaged) = load_names(&*snapshot, &keys).map_err(&failed)?;
+    let epoch = snapshot.epoch();
+    let notes = store.notes().map_err(&failed)?;
+    let operations = Operations::load(vault.operation_key(namespace, store.salt()), notes);
+    Ok(Loaded { keys, names, epoch, operations, damaged })
+}
+
+/// Makes an empty store under its unfinished name. It gets its real one only once it is whole and on
+/// disk, so that a store that is found empty or cut is known to be damaged; and the lock file remembers
+/// it, so that a store that is not found is known to be lost.
 ///
 /// It begins with a header record that holds the namespace's name: if that opens, the keys are the
 /// right ones.
 fn create_store(
     vault: &Vault,
     namespace: &str,
-    path: &Path,
-    lock: &mut File,
-) -> Result<RedbStore, OpenError> {
-    let unfinished = path.with_extension("new");
-    let failed = |source| OpenError::Store { path: path.to_owned(), source };
-    let file = open_private(&unfinished).map_err(OpenError::io("make", &unfinished))?;
+    unfinished: &Path,
+    lock: &mut StoreLock,
+) -> Result<(), OpenError> {
+    let failed = |source| OpenError::Store { path: unfinished.to_owned(), source };
+    let file = open_private(unfinished).map_err(OpenError::io("make", unfinished))?;
     // Left by a start that was cut short.
-    file.set_len(0).map_err(OpenError::io("empty", &unfinished))?;
+    file.set_len(0).map_err(OpenError::io("empty", unfinished))?;
     let store = RedbStore::create(file).map_err(failed)?;
     let header = vault
         .record_keys(namespace, store.salt())
         .seal(&RecordId::HEADER, store.next_epoch(), namespace.as_bytes())
         .ok_or_else(|| failed(StoreError::Fault("the header could not be sealed")))?;
     store.commit(&Batch { puts: vec![(RecordId::HEADER, header)], ..Batch::default() }).map_err(failed)?;
-    let remember = lock.write_all(STORE_MADE).and_then(|()| lock.sync_all());
-    remember.map_err(OpenError::io("write the lock beside", path))?;
-    give_name(&unfinished, path)?;
-    Ok(store)
-}
-
-/// Gives a store that was made its name, the only step that may be missing.
-fn finish_store(path: &Path) -> Result<RedbStore, OpenError> {
-    let unfinished = path.with_extension("new");
-    if !unfinished.try_exists().map_err(OpenError::io("look for", &unfinished))? {
-        return Err(OpenError::StoreMissing(path.to_owned()));
-    }
-    let file = open_private(&unfinished).map_err(OpenError::io("open", &unfinished))?;
-    let store =
-        RedbStore::open(file).map_err(|source| OpenError::Store { path: unfinished.clone(), source })?;
-    give_name(&unfinished, path)?;
-    Ok(store)
+    lock.remember_store().map_err(OpenError::io("write the lock beside", unfinished))
 }
 
 /// Reads the names of all memories. A record that does not open is left out and named.
-fn load_names(snapshot: &dyn Snapshot, keys: &RecordKeys) -> Result<(Names, Vec<String>), StoreError> {
+fn load_names(snapshot: &dyn Snapshot, keys: &RecordKeys) -> Result<(Names, Vec<Damaged>), StoreError> {
     let (mut names, mut damaged) = (Names::default(), Vec::new());
     for id in snapshot.ids()?.into_iter().filter(|id| *id != RecordId::HEADER) {
         match Record::read(snapshot, keys, &id) {
             Ok(Some(record)) => {
                 names.insert(Entry::of(id, &record));
             }
-            Ok(None) => damaged.push(format!("record {id}: it is listed and not there")),
-            Err(StoreError::Record { id, reason }) => {
+            Ok(None) => damaged.push(Damaged { id, reason: "it is listed and not there".into() }),
+            Err(StoreError::Record { reason, .. }) => {
                 tracing::error!(record = %id, %reason, "a record can't be opened; the others are served");
-                damaged.push(format!("record {id}: {reason}"));
+                damaged.push(Damaged { id, reason: reason.to_string() });
             }
             Err(other) => return Err(other),
         }

@@ -150,6 +150,10 @@ pub enum OpenError {
     )]
     StoreMissing(PathBuf),
 
+    /// A start was cut short after it had made a store and before it had given it its name.
+    #[error("{} is whole and lacks its name, since a start was cut short: the next start gives it", .0.display())]
+    Unfinished(PathBuf),
+
     /// The name of a namespace breaks its rules.
     #[error("the namespace name is not usable: give 1 to 128 bytes without control characters")]
     InvalidNamespace,

@@ -151,7 +151,7 @@ impl Published {
         }
     }
 
-    /// Announces a commit. The caller holds the lead.
+    /// Announces a commit. It is the caller's turn.
     pub(crate) fn begin_commit(&self) -> Result<Commit<'_>, StoreError> {
         let mut phase = self.phase.lock();
         if *phase == Phase::Broken {
@@ -161,7 +161,7 @@ impl Published {
         Ok(Commit { published: self, after: Phase::Broken })
     }
 
-    /// Whether a commit failed.
+    /// Whether a commit failed, so that no later one is made.
     pub(crate) fn is_broken(&self) -> bool {
         *self.phase.lock() == Phase::Broken
     }

@@ -1,21 +1,17 @@
 //! The place of one namespace's store, which one process at a time holds.
 //!
-//! A lock file stands for the store: the operating system lets one process hold it, and lets go when that
-//! process ends, however it ends. The file itself stays. What it says is
-//! [`open`](crate::open)'s business.
+//! Whoever holds the [`lock`](crate::lock) beside the store has the seat. Nothing is opened here.
 
-use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::files::{open_private, private_dir};
+use crate::files::private_dir;
+use crate::lock::StoreLock;
 use crate::open_error::OpenError;
 use crate::vault::Vault;
 
 /// Longest name of a namespace, in bytes.
 const LONGEST_NAMESPACE: usize = 128;
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Where the store of a namespace is, or would be.
 #[derive(Clone, Debug)]
@@ -25,10 +21,9 @@ pub struct Seat {
 }
 
 /// A seat that this process holds: no other has the store open. Given back when dropped.
-#[derive(Debug)]
 pub struct Claim {
     pub(crate) seat: Seat,
-    pub(crate) lock: File,
+    pub(crate) lock: StoreLock,
 }
 
 impl Seat {
@@ -68,13 +63,9 @@ impl Seat {
     /// # Errors
     /// [`OpenError::Io`] and [`OpenError::NotADirectory`].
     pub fn try_claim(&self) -> Result<Option<Claim>, OpenError> {
-        private_dir(&self.dir)?;
-        let path = self.dir.join("lock");
-        let lock = open_private(&path).map_err(OpenError::io("open", &path))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Some(Claim { seat: self.clone(), lock })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(OpenError::io("lock", &path)(source)),
+        match self.claim(Duration::ZERO) {
+            Err(OpenError::InUse(_)) => Ok(None),
+            claimed => claimed.map(Some),
         }
     }
 
@@ -83,15 +74,8 @@ impl Seat {
     /// # Errors
     /// [`OpenError::InUse`] when it does not, else as [`Seat::try_claim`].
     pub fn claim(&self, patience: Duration) -> Result<Claim, OpenError> {
-        let started = Instant::now();
-        loop {
-            if let Some(claim) = self.try_claim()? {
-                return Ok(claim);
-            }
-            if started.elapsed() >= patience {
-                return Err(OpenError::InUse(self.dir.join("store.redb")));
-            }
-            thread::sleep(PAUSE);
-        }
+        private_dir(&self.dir)?;
+        let lock = StoreLock::take(&self.dir, patience)?;
+        Ok(Claim { seat: self.clone(), lock })
     }
 }

@@ -66,6 +66,23 @@ fn a_second_engine_on_the_same_store_is_told_so_and_gets_it_once_it_is_free() {
 }
 
 #[test]
+fn a_store_that_a_dying_process_lets_go_of_a_moment_after_its_lock_is_waited_for() {
+    let home = Home::new();
+    home.open().remember_text("k", "text");
+    // Holds the store itself and not the lock beside it, as a process does that is being killed.
+    let dying = redb::Database::open(home.store_file()).unwrap();
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| home.open().stats().memories);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(dying);
+        assert_eq!(opening.join().unwrap(), 1);
+    });
+    let _alive = redb::Database::open(home.store_file()).unwrap();
+    let error = Engine::open(&home.vault(), "default", Limits::default()).unwrap_err();
+    assert!(matches!(error, OpenError::InUse(_)), "{error}");
+}
+
+#[test]
 fn namespaces_see_nothing_of_each_other() {
     let home = Home::new();
     let vault = home.vault();
@@ -159,16 +176,42 @@ fn flip_one_record(path: &std::path::Path) {
     transaction.commit().unwrap();
 }
 
+/// Opens the store, which must be refused, and holds it to having left the file as it was.
+fn refusal(home: &Home) -> OpenError {
+    let before = fs::read(home.store_file()).unwrap();
+    let error = Engine::open(&home.vault(), "default", Limits::default()).unwrap_err();
+    assert!(
+        fs::read(home.store_file()).unwrap() == before,
+        "a file that is refused is left as it was: {error}"
+    );
+    error
+}
+
 #[test]
-fn a_store_of_another_data_directory_is_named_foreign() {
+fn a_store_of_another_data_directory_is_named_foreign_and_left_as_it_was() {
     let (home, other) = (Home::new(), Home::new());
     home.open().remember_text("k", "ours");
     other.open().remember_text("k", "theirs");
     fs::copy(other.store_file(), home.store_file()).unwrap();
-    let error = Engine::open(&home.vault(), "default", Limits::default()).unwrap_err();
+    let error = refusal(&home);
     assert!(matches!(error, OpenError::ForeignStore(_)), "{error}");
     fs::copy(home.store_file(), other.store_file()).unwrap();
     assert_eq!(other.open().stats().memories, 1, "back in its place it opens");
+}
+
+#[test]
+fn a_store_of_another_format_version_is_named_and_left_as_it_was() {
+    let home = Home::new();
+    home.open().remember_text("k", "text");
+    let meta: redb::TableDefinition<'_, &str, &[u8]> = redb::TableDefinition::new("meta");
+    let database = redb::Database::open(home.store_file()).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(meta).unwrap().insert("format", 7u64.to_le_bytes().as_slice()).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let error = refusal(&home);
+    assert!(matches!(error, OpenError::OtherFormat { .. }), "{error}");
+    assert!(error.to_string().contains("use the warm-mcp that wrote it"), "{error}");
 }
 
 #[test]
@@ -182,10 +225,14 @@ fn a_store_that_is_cut_or_overwritten_is_a_named_error_or_complete() {
     let path = home.store_file();
     let good = fs::read(&path).unwrap();
     for cut in [1, 100, 4_096, good.len() / 2, good.len()] {
-        fs::write(&path, &good[..good.len() - cut]).unwrap();
+        let bad = &good[..good.len() - cut];
+        fs::write(&path, bad).unwrap();
         match Engine::open(&home.vault(), "default", Limits::default()) {
             Ok(engine) => assert_eq!(engine.stats().memories, 50, "cut by {cut}"),
-            Err(error) => assert!(matches!(error, OpenError::Damaged { .. }), "cut by {cut}: {error}"),
+            Err(error) => {
+                assert!(matches!(error, OpenError::Damaged { .. }), "cut by {cut}: {error}");
+                assert!(fs::read(&path).unwrap() == bad, "cut by {cut}: it is left as it was");
+            }
         }
     }
 }
@@ -201,39 +248,131 @@ fn a_store_that_vanished_is_never_replaced_by_an_empty_one() {
     assert!(matches!(error, OpenError::StoreMissing(_)), "{error}");
     fs::write(&path, &kept).unwrap();
     assert_eq!(home.open().stats().memories, 1);
-    // A start that was cut short before the store got its name goes on where it stopped.
-    fs::rename(&path, path.with_extension("new")).unwrap();
-    assert_eq!(home.open().stats().memories, 1);
 }
 
 #[test]
-fn any_flipped_byte_of_the_store_is_noticed_or_harmless() {
+fn a_start_that_was_cut_short_is_finished_by_the_next_and_by_no_look() {
+    let home = Home::new();
+    home.open().remember_text("k", "text");
+    let path = home.store_file();
+    let unfinished = path.with_extension("new");
+    fs::rename(&path, &unfinished).unwrap();
+    let before = fs::read(&unfinished).unwrap();
+    let looked = Engine::open_existing(&home.vault(), "default", Limits::default()).unwrap_err();
+    assert!(matches!(looked, OpenError::Unfinished(_)), "{looked}");
+    assert!(!path.exists() && fs::read(&unfinished).unwrap() == before);
+    assert_eq!(home.open().stats().memories, 1);
+    assert!(path.exists() && !unfinished.exists());
+}
+
+#[test]
+fn an_unfinished_store_that_is_damaged_keeps_its_name_and_its_bytes() {
+    let home = Home::new();
+    home.open().remember_text("k", "text");
+    let path = home.store_file();
+    let unfinished = path.with_extension("new");
+    let mut bad = fs::read(&path).unwrap();
+    bad.truncate(5_000);
+    fs::write(&unfinished, &bad).unwrap();
+    fs::remove_file(&path).unwrap();
+    let error = Engine::open(&home.vault(), "default", Limits::default()).unwrap_err();
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+    assert!(!path.exists() && fs::read(&unfinished).unwrap() == bad);
+}
+
+#[test]
+fn what_stands_in_a_lock_file_holds_nobody_up() {
+    for garbage in [&b""[..], b"4194305\n", b"a store was made", &[0xff; 70_000]] {
+        let home = Home::new();
+        let lock = {
+            home.open().remember_text("k", "text");
+            home.store_file().with_file_name("lock")
+        };
+        fs::write(&lock, garbage).unwrap();
+        assert_eq!(home.open().stats().memories, 1, "beside a store");
+        fs::rename(home.store_file(), home.dir().join("elsewhere")).unwrap();
+        let error = Engine::open(&home.vault(), "default", Limits::default()).unwrap_err();
+        assert!(
+            matches!(error, OpenError::StoreMissing(_)),
+            "opening put the memory of a store back: {error}"
+        );
+        fs::write(&lock, garbage).unwrap();
+        let engine = home.open();
+        assert!(engine.created(), "and where no store was made, one is");
+    }
+}
+
+#[test]
+fn looking_at_a_store_changes_no_byte_and_every_write_is_refused() {
+    let home = Home::new();
+    home.open().remember_text("k", "text");
+    let before = home.files();
+    let engine = Engine::open_existing(&home.vault(), "default", Limits::default()).unwrap();
+    assert_eq!(engine.get(&Get { key: "k".into() }).unwrap().text, "text");
+    assert_eq!(engine.recalled("text"), ["k"]);
+    let refused = engine.create("/memories/new", "x").unwrap_err();
+    assert!(refused.contains("only being looked at"), "{refused}");
+    assert!(engine.get(&Get { key: "k".into() }).is_ok());
+    drop(engine);
+    assert!(home.files() == before);
+}
+
+#[test]
+fn any_flipped_byte_of_the_store_is_noticed_or_harmless_and_a_refused_file_is_left_as_it_was() {
+    const FLIPS: u64 = 300;
     let home = Home::new();
     let engine = home.open();
+    let text = |n: u64| format!("memory number {n}");
     for n in 0..40 {
-        engine.remember_text(&format!("k{n}"), &format!("memory number {n}"));
+        engine.remember_text(&format!("k{n}"), &text(n));
     }
     drop(engine);
-    let path = home.store_file();
+    let (vault, path) = (home.vault(), home.store_file());
     let good = fs::read(&path).unwrap();
-    for at in (0..good.len()).step_by(good.len() / 150) {
+    // Half of the flips are spread over the file, half hit its first pages, where redb keeps its own.
+    for flip in 0..FLIPS {
+        let random = seeded(flip);
+        let within = if flip % 2 == 0 { good.len() } else { 16_384.min(good.len()) };
+        let (at, bit) = (random as usize % within, random >> 61);
         let mut bad = good.clone();
-        bad[at] ^= 0x20;
+        bad[at] ^= 1 << bit;
         fs::write(&path, &bad).unwrap();
-        match Engine::open(&home.vault(), "default", Limits::default()) {
-            Ok(engine) => {
+        let looked = Engine::open_existing(&vault, "default", Limits::default());
+        assert_eq!(looked.err().map(|error| error.to_string()), {
+            assert!(fs::read(&path).unwrap() == bad, "byte {at}: to look changes nothing");
+            let opened = Engine::open(&vault, "default", Limits::default());
+            if let Ok(engine) = &opened {
                 let there = engine.stats().memories + engine.stats().damaged_records;
                 assert_eq!(there, 40, "byte {at} lost a memory without a word");
+                let readable =
+                    (0..40).filter_map(|n| Some((n, engine.get(&Get { key: format!("k{n}") }).ok()?)));
+                for (n, memory) in readable {
+                    assert_eq!(memory.text, text(n), "byte {at}");
+                }
             }
-            Err(error) => assert!(
-                matches!(
-                    error,
-                    OpenError::Damaged { .. } | OpenError::ForeignStore(_) | OpenError::OtherFormat { .. }
-                ),
-                "byte {at}: {error}"
-            ),
-        }
+            opened.err().map(|error| {
+                assert!(fs::read(&path).unwrap() == bad, "byte {at}: {error}, and it was changed");
+                assert!(
+                    matches!(
+                        error,
+                        OpenError::Damaged { .. }
+                            | OpenError::ForeignStore(_)
+                            | OpenError::OtherFormat { .. }
+                    ),
+                    "byte {at}: {error}"
+                );
+                error.to_string()
+            })
+        });
     }
+}
+
+/// A well-spread number for each seed (splitmix64's output function).
+fn seeded(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! `warm-mcp doctor`: what is there, and what is wrong with it.
 //!
-//! Owns the checks and their report. It makes nothing and never waits: a store that a
-//! running server has open is said to be so and passed over.
+//! Owns the checks and their report. It makes and changes nothing and never waits: a store that a
+//! running server has open is said to be so and passed over. Putting things right is
+//! [`repair`](crate::repair)'s.
 
 use std::{
     fs,
@@ -12,14 +13,32 @@ use std::{
 use warm_engine::{
     Engine, OpenError, Vault,
     contract::{Recall, Stats},
+    repair::{Flaw, find},
 };
 
-use crate::{greeting::shell_word, options::Options};
+use crate::{
+    greeting::shell_word,
+    options::{Doctor, Options},
+    repair::{self, Step},
+};
 
-/// Prints the report. Fails when something is wrong.
-pub fn run(options: &Options) -> ExitCode {
-    let report = examine(options);
+/// Prints the report, and with `--repair` the plan. Fails when something is wrong in the end.
+pub fn run(options: &Options, how: Doctor) -> ExitCode {
+    let (mut report, vault) = examine(options);
     print!("{}", report.text());
+    match (&vault, report.steps.is_empty()) {
+        (Some(vault), false) if how.repair => {
+            if repair::offer(&report.steps, vault, options, how.yes) {
+                report = examine(options).0;
+                print!("\n{}", report.verdict());
+            }
+        }
+        (_, true) if how.repair => println!("\nThere is nothing here that --repair can put right."),
+        (_, true) => {}
+        (_, false) => {
+            println!("\nTo see how --repair would put things right, add it; it asks before it acts.")
+        }
+    }
     if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -29,6 +48,8 @@ struct Report {
     facts: Vec<(&'static str, String)>,
     /// Each says what is wrong and what to do next.
     problems: Vec<String>,
+    /// What can be done about some of them.
+    steps: Vec<Step>,
 }
 
 impl Report {
@@ -46,6 +67,11 @@ impl Report {
             text += &format!("{name:<11} {}\n", value.replace('\n', "\n            "));
         }
         text.push('\n');
+        text + &self.verdict()
+    }
+
+    fn verdict(&self) -> String {
+        let mut text = String::new();
         match self.problems.len() {
             0 => text += "Nothing is wrong.\n",
             1 => text += "One thing is wrong:\n",
@@ -58,14 +84,20 @@ impl Report {
     }
 }
 
-fn examine(options: &Options) -> Report {
+fn examine(options: &Options) -> (Report, Option<Vault>) {
     let mut report = Report::default();
+    let vault = examine_vault(options, &mut report);
+    (report, vault)
+}
+
+/// Examines everything; returns the vault if it opens.
+fn examine_vault(options: &Options, report: &mut Report) -> Option<Vault> {
     report.fact("version", env!("CARGO_PKG_VERSION"));
     let vault_options = match options.vault() {
         Ok(vault_options) => vault_options,
         Err(problem) => {
             report.problem(problem);
-            return report;
+            return None;
         }
     };
     report.fact("data folder", vault_options.data_dir.display().to_string());
@@ -73,14 +105,14 @@ fn examine(options: &Options) -> Report {
         Ok(vault) => vault,
         Err(OpenError::NoStore(_)) => {
             report.fact("store", "nothing is set up yet: it is made when a client first starts warm-mcp");
-            return report;
+            return None;
         }
         Err(error) => {
             report.problem(error.to_string());
-            return report;
+            return None;
         }
     };
-    check_privacy(&vault_options.data_dir, &mut report);
+    check_privacy(&vault_options.data_dir, report);
     match vault.identity_path() {
         Some(identity) => {
             report.fact(
@@ -91,7 +123,7 @@ fn examine(options: &Options) -> Report {
                 ),
             );
             if !identity.starts_with(vault.data_dir()) {
-                check_privacy(identity, &mut report);
+                check_privacy(identity, report);
             }
         }
         None => report.fact("passphrase", "It is the only key: without it the memories are lost."),
@@ -100,12 +132,20 @@ fn examine(options: &Options) -> Report {
     let others =
         if namespaces > 1 { ", of which one is looked into; name another with --namespace" } else { "" };
     report.fact("namespaces", format!("{namespaces}{others}"));
-    examine_store(&vault, options, &mut report);
-    report
+    examine_store(&vault, options, report);
+    Some(vault)
 }
 
 fn examine_store(vault: &Vault, options: &Options, report: &mut Report) {
     let namespace = options.namespace();
+    // What stands in the way of finding flaws is named when the store is opened.
+    for flaw in find(vault, namespace).unwrap_or_default() {
+        // Records are named one by one.
+        if !matches!(flaw, Flaw::Records { .. }) {
+            report.problem(format!("{flaw}."));
+        }
+        report.steps.push(Step::Mend(flaw));
+    }
     match Engine::open_existing(vault, namespace, options.limits()) {
         Ok(engine) => {
             // The answer is of no interest; once there is one, the index is filled.
@@ -130,6 +170,11 @@ fn examine_store(vault: &Vault, options: &Options, report: &mut Report) {
                  Ask that server with its stats tool, or close it first."
             ),
         ),
+        // It is among the flaws.
+        Err(OpenError::Unfinished(_)) => {}
+        Err(error @ (OpenError::Damaged { .. } | OpenError::StoreMissing(_))) => report.problem(format!(
+            "{error}.\nNothing else brings it back: warm-mcp restore FILE, where FILE is a backup."
+        )),
         Err(error) => report.problem(error.to_string()),
     }
 }
@@ -202,12 +247,13 @@ fn check_privacy(path: &Path, report: &mut Report) {
     open.sort();
     for (path, mode) in open {
         let shown = path.display();
-        let own = if path.is_dir() { "700" } else { "600" };
+        let own = if path.is_dir() { 0o700 } else { 0o600 };
         report.problem(format!(
             "{shown} is open to other users of this machine (mode {mode:03o}).\n\
-             Close it: chmod {own} {}",
+             Close it: chmod {own:03o} {}",
             shell_word(&path.to_string_lossy())
         ));
+        report.steps.push(Step::Close { path, mode: own });
     }
 }
 

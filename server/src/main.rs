@@ -9,6 +9,7 @@ mod logging;
 mod memory;
 mod namespaces;
 mod options;
+mod repair;
 mod serve;
 mod shared;
 mod tools;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     logging::start(options.log());
     let done = match cli.action {
         Some(Action::Demo) => demo::run(&mut std::io::stdout().lock()),
-        Some(Action::Doctor) => return doctor::run(&options),
+        Some(Action::Doctor(how)) => return doctor::run(&options, how),
         None if stdin().is_terminal() => {
             eprintln!("{}", greeting::text(&options));
             Ok(())

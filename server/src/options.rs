@@ -29,8 +29,20 @@ pub struct Cli {
 pub enum Action {
     /// Show an agent's session on a fresh sealed store in a temporary folder
     Demo,
-    /// Check the store and say what is wrong, if anything; makes nothing
-    Doctor,
+    /// Check the store and say what is wrong, if anything; makes and changes nothing
+    Doctor(Doctor),
+}
+
+/// What the doctor is to do beyond looking.
+#[derive(Clone, Copy, PartialEq, Eq, Args)]
+pub struct Doctor {
+    /// Say how what is wrong would be put right, and do it once told
+    #[arg(long)]
+    pub repair: bool,
+
+    /// With --repair: do it without asking
+    #[arg(long, requires = "repair")]
+    pub yes: bool,
 }
 
 /// Where the store is, what opens it, and how the server behaves.
@@ -268,7 +280,7 @@ mod tests {
     fn options_are_taken_before_and_after_the_command() {
         for line in [["warm-mcp", "--data-dir", "d", "doctor"], ["warm-mcp", "doctor", "--data-dir", "d"]] {
             let cli = Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{error}"));
-            assert!(cli.action == Some(Action::Doctor));
+            assert!(matches!(cli.action, Some(Action::Doctor(_))));
             assert!(cli.options.data_dir().is_ok_and(|dir| dir.is_absolute() && dir.ends_with("d")));
         }
     }

@@ -268,3 +268,22 @@ fn a_passphrase_opens_what_it_sealed_and_never_stands_in_an_argument() {
     let (code, _, stderr) = run(&store, &["--passphrase", "x"]);
     assert_eq!(code, Some(2), "{stderr}");
 }
+
+#[test]
+fn what_others_left_in_lock_files_holds_no_start_up() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let store = dir.path().join("store");
+    let mut server = Server::start(&store);
+    server.call("remember", json!({"key": "k", "text": "kept"}));
+    server.close();
+    let namespace =
+        fs::read_dir(store.join("stores")).expect("stores").next().expect("one").expect("an entry");
+    for left in [&b""[..], b"4194305\n", b"{\"pid\": 1}", &[0xff; 10_000]] {
+        for lock in [namespace.path().join("lock"), store.join("keys/lock")] {
+            fs::write(lock, left).expect("it is written");
+        }
+        let mut server = Server::start(&store);
+        assert_eq!(server.call("get", json!({"key": "k"}))["text"], "kept");
+        assert_eq!(server.close().stderr, "");
+    }
+}

@@ -6,7 +6,12 @@
 
 #[cfg(test)]
 mod contract;
+mod overlay;
 mod redb;
+#[cfg(test)]
+pub(crate) mod simulated_disk;
+#[cfg(feature = "bench")]
+pub(crate) mod slow_disk;
 
 use std::sync::Arc;
 
@@ -84,6 +89,9 @@ pub enum StoreError {
     /// This process is giving the store back.
     #[error("the store is being closed: ask again")]
     Closing,
+    /// The store was opened to be looked at, not to be written to.
+    #[error("the store is only being looked at: nothing was changed")]
+    OnlyLookedAt,
     /// One record does not open; the others do.
     #[error(
         "record {id} can't be opened ({reason}): the others are not affected; `warm-mcp doctor` lists such records"

@@ -1,7 +1,8 @@
 //! The store in one redb file.
 //!
-//! Commits are made with quick repair on, and so in two phases: one that was acknowledged stays. A
-//! file is checked page by page when it is opened, so that damage is named and never built on.
+//! Commits are made with quick repair on, and so in two phases: one that was acknowledged stays, and
+//! each costs two syncs. A file is checked page by page when it is opened, so that damage is named and
+//! never built on; until the store is [accepted](RedbStore::accept), nothing of it is changed.
 //!
 //! | table | key | value |
 //! |---|---|---|
@@ -18,9 +19,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use redb::backends::FileBackend;
 use redb::{
     AccessGuard, Builder, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable,
-    TableDefinition, WriteTransaction,
+    StorageBackend, TableDefinition, WriteTransaction,
 };
 
+use super::overlay::Overlay;
 use super::{Batch, Snapshot, Store, StoreError};
 use crate::sealed::{FORMAT_VERSION, RecordId, SealedRecord, random};
 
@@ -34,7 +36,8 @@ const CACHE_BYTES: usize = 8 << 20;
 /// See the module.
 pub(crate) struct RedbStore {
     database: Database,
-    file: File,
+    disk: Overlay,
+    accepted: bool,
     epoch: AtomicU64,
     salt: [u8; 16],
 }
@@ -42,7 +45,9 @@ pub(crate) struct RedbStore {
 impl RedbStore {
     /// Makes an empty store in `file`, which must be empty.
     pub(crate) fn create(file: File) -> Result<Self, StoreError> {
-        let store = Self::attach(file, random())?;
+        let mut store = Self::attach(disk(file)?)?;
+        store.accept()?;
+        store.salt = random();
         let transaction = store.begin()?;
         {
             let mut meta = transaction.open_table(META)?;
@@ -56,13 +61,18 @@ impl RedbStore {
         Ok(store)
     }
 
-    /// Opens the store in `file`. An empty file is a damaged store: one that is made is never empty
-    /// under its name.
+    /// Looks at the store in `file`: nothing is written to it until it is [accepted](Self::accept).
     pub(crate) fn open(file: File) -> Result<Self, StoreError> {
-        if file.metadata().map_err(|e| medium(&e))?.len() == 0 {
+        Self::open_on(disk(file)?)
+    }
+
+    /// Looks at the store on a disk. An empty one is a damaged store: one that is made is never empty
+    /// under its name.
+    pub(crate) fn open_on(disk: Box<dyn StorageBackend>) -> Result<Self, StoreError> {
+        if disk.len().map_err(|e| medium(&e))? == 0 {
             return Err(damaged("it is empty"));
         }
-        let mut store = Self::attach(file, [0; 16])?;
+        let mut store = Self::attach(disk)?;
         let format = u64::from_le_bytes(store.meta("format")?);
         if format != u64::from(FORMAT_VERSION) {
             return Err(StoreError::OtherFormat(format));
@@ -76,14 +86,21 @@ impl RedbStore {
         Ok(store)
     }
 
-    fn attach(file: File, salt: [u8; 16]) -> Result<Self, StoreError> {
-        let handle = file.try_clone().map_err(|e| medium(&e))?;
+    /// Takes the store as it is, to write to it from now on.
+    pub(crate) fn accept(&mut self) -> Result<(), StoreError> {
+        self.disk.accept().map_err(|e| medium(&e))?;
+        self.accepted = true;
+        Ok(())
+    }
+
+    fn attach(disk: Box<dyn StorageBackend>) -> Result<Self, StoreError> {
+        let disk = Overlay::over(disk);
         let database = Builder::new()
             .set_cache_size(CACHE_BYTES)
             // A page that does not match its checksum is named here, and never trusted later.
             .set_check_integrity_on_open(true)
-            .create_with_backend(FileBackend::new(file)?)?;
-        Ok(Self { database, file: handle, epoch: AtomicU64::new(0), salt })
+            .create_with_backend(disk.clone())?;
+        Ok(Self { database, disk, accepted: false, epoch: AtomicU64::new(0), salt: [0; 16] })
     }
 
     fn meta<const N: usize>(&self, name: &str) -> Result<[u8; N], StoreError> {
@@ -124,6 +141,9 @@ impl Store for RedbStore {
     }
 
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        if !self.accepted {
+            return Err(StoreError::OnlyLookedAt);
+        }
         let epoch = self.next_epoch();
         let transaction = self.begin()?;
         {
@@ -152,7 +172,7 @@ impl Store for RedbStore {
     }
 
     fn bytes(&self) -> u64 {
-        self.file.metadata().map_or(0, |meta| meta.len())
+        self.disk.len().unwrap_or(0)
     }
 }
 
@@ -173,6 +193,10 @@ impl Snapshot for RedbSnapshot {
     fn ids(&self) -> Result<Vec<RecordId>, StoreError> {
         self.records.iter()?.map(|row| Ok(RecordId::from_bytes(*row?.0.value()))).collect()
     }
+}
+
+fn disk(file: File) -> Result<Box<dyn StorageBackend>, StoreError> {
+    Ok(Box::new(FileBackend::new(file)?))
 }
 
 fn row(sealed: &SealedRecord) -> Result<Vec<u8>, StoreError> {
@@ -243,8 +267,14 @@ mod tests {
     use super::*;
     use crate::files::open_private;
 
-    fn open(path: &Path) -> Result<RedbStore, StoreError> {
+    fn look(path: &Path) -> Result<RedbStore, StoreError> {
         RedbStore::open(open_private(path).unwrap())
+    }
+
+    fn open(path: &Path) -> RedbStore {
+        let mut store = look(path).unwrap();
+        store.accept().unwrap();
+        store
     }
 
     fn create(path: &Path) -> RedbStore {
@@ -256,15 +286,31 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("store.redb");
         drop(create(&path));
-        super::super::contract::check(&|| Box::new(open(&path).unwrap()));
+        super::super::contract::check(&|| Box::new(open(&path)));
     }
 
     #[test]
-    fn a_second_opener_is_told_that_the_store_is_in_use() {
+    fn a_second_opener_is_told_that_the_store_is_in_use_also_while_it_is_only_looked_at() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("store.redb");
-        let _first = create(&path);
-        assert!(matches!(open(&path), Err(StoreError::InUse)));
+        let first = create(&path);
+        assert!(matches!(look(&path), Err(StoreError::InUse)));
+        drop(first);
+        let _looking = look(&path).unwrap();
+        assert!(matches!(look(&path), Err(StoreError::InUse)));
+    }
+
+    #[test]
+    fn a_store_that_is_only_looked_at_stays_as_it_is_and_takes_no_writes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store.redb");
+        drop(create(&path));
+        let before = std::fs::read(&path).unwrap();
+        let store = look(&path).unwrap();
+        assert!(matches!(store.commit(&Batch::default()), Err(StoreError::OnlyLookedAt)));
+        assert!(store.snapshot().unwrap().ids().unwrap().is_empty());
+        drop(store);
+        assert!(std::fs::read(&path).unwrap() == before);
     }
 
     #[test]
@@ -273,13 +319,13 @@ mod tests {
         let path = dir.path().join("store.redb");
         for garbage in [vec![], vec![0; 10_000], vec![0xff; 3], b"{}".to_vec()] {
             std::fs::write(&path, &garbage).unwrap();
-            assert!(matches!(open(&path), Err(StoreError::Damaged(_))), "{} bytes", garbage.len());
+            assert!(matches!(look(&path), Err(StoreError::Damaged(_))), "{} bytes", garbage.len());
             assert_eq!(std::fs::read(&path).unwrap(), garbage);
         }
     }
 
     #[test]
-    fn another_format_version_is_named() {
+    fn another_format_version_is_named_and_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("store.redb");
         let store = create(&path);
@@ -287,6 +333,8 @@ mod tests {
         transaction.open_table(META).unwrap().insert("format", 99u64.to_le_bytes().as_slice()).unwrap();
         transaction.commit().unwrap();
         drop(store);
-        assert!(matches!(open(&path), Err(StoreError::OtherFormat(99))));
+        let before = std::fs::read(&path).unwrap();
+        assert!(matches!(look(&path), Err(StoreError::OtherFormat(99))));
+        assert!(std::fs::read(&path).unwrap() == before);
     }
 }

@@ -119,9 +119,7 @@ impl Vault {
         let layout = Layout(&options.data_dir);
         private_dir(&layout.keys())?;
         // Two first starts with different options must not make two secrets, so one waits here.
-        let lock_path = layout.keys().join("lock");
-        let lock = open_private(&lock_path).map_err(OpenError::io("make", &lock_path))?;
-        lock.lock().map_err(OpenError::io("lock", &lock_path))?;
+        let _lock = lock_keys(&layout)?;
         match Self::open_existing(options) {
             Err(OpenError::NoStore(_)) => {}
             opened => return opened,
@@ -186,6 +184,22 @@ impl Vault {
     /// The directory of a namespace.
     pub(crate) fn namespace_dir(&self, namespace: &str) -> PathBuf {
         Layout(&self.data_dir).stores().join(self.keyring.directory_name(namespace))
+    }
+
+    /// The directories of all namespaces that have one.
+    pub(crate) fn namespace_dirs(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(Layout(&self.data_dir).stores()).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    }
+
+    /// Where this module makes files.
+    pub(crate) fn places(&self) -> [PathBuf; 2] {
+        [self.data_dir.clone(), Layout(&self.data_dir).keys()]
+    }
+
+    /// Keeps first starts from making files until it is dropped.
+    pub(crate) fn lock_keys(&self) -> Result<fs::File, OpenError> {
+        lock_keys(&Layout(&self.data_dir))
     }
 
     /// What seals the records of a namespace in the store that has this salt.
@@ -254,6 +268,13 @@ impl Layout<'_> {
             }),
         }
     }
+}
+
+fn lock_keys(layout: &Layout<'_>) -> Result<fs::File, OpenError> {
+    let path = layout.keys().join("lock");
+    let lock = open_private(&path).map_err(OpenError::io("make", &path))?;
+    lock.lock().map_err(OpenError::io("lock", &path))?;
+    Ok(lock)
 }
 
 /// Whether a file is there; not to be able to tell is an error, never a no.

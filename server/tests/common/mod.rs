@@ -142,6 +142,11 @@ impl Server {
         }
     }
 
+    /// The next message, unless none comes for so long.
+    pub fn next_within(&mut self, patience: Duration) -> Option<Value> {
+        self.messages.recv_timeout(patience).ok().map(|line| message(&line))
+    }
+
     /// The reply to a request that was sent.
     pub fn reply(&mut self, id: i64) -> Value {
         loop {
@@ -208,6 +213,14 @@ impl Server {
         let unread = std::iter::from_fn(|| self.messages.recv_timeout(DEADLINE).ok());
         let unread = unread.map(|line| message(&line)).collect();
         Ended { status, stderr: self.last_words(), unread }
+    }
+
+    /// Ends the server without notice. Returns the messages that it had said and nobody had waited for.
+    pub fn kill(mut self) -> Vec<Value> {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("a child can be waited for");
+        // A line without an end was never said.
+        self.messages.iter().filter_map(|line| serde_json::from_str(&line).ok()).collect()
     }
 
     fn last_words(&mut self) -> String {

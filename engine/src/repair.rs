@@ -1,0 +1,287 @@
+//! What is wrong with a store and can be put right, and putting it right.
+//!
+//! Finding changes nothing. [`Flaw::mend`] does one thing, under the lock that protects what it touches,
+//! and never destroys what may hold a memory: records that do not open and files of unknown worth are
+//! moved aside, sealed as they are. A damaged store file is no flaw in this sense: nothing here can mend
+//! it. When and whether to mend is the caller's business.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::files::{Made, give_name, is_temporary, make_durable};
+use crate::lock::{Remembers, StoreLock};
+use crate::open::{Mode, Opened, open_store, store_path, unfinished_path};
+use crate::open_error::OpenError;
+use crate::store::{Batch, StoreError};
+use crate::vault::Vault;
+
+/// How a quarantine file begins; then come the records, encoded with postcard: id, sealed key, sealed record.
+const QUARANTINE_HEAD: &[u8] = b"warm quarantine, format 1\n";
+
+/// Something wrong that can be put right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// A temporary file that a start left when it was cut short. It may hold a key.
+    Temporary(PathBuf),
+    /// A store that was never finished, and is not needed.
+    Leftover(PathBuf),
+    /// A store that is whole and only lacks its name.
+    Unfinished(PathBuf),
+    /// The lock file holds what no warm-mcp wrote.
+    LockGarbage(PathBuf),
+    /// Records that do not open.
+    Records {
+        /// The store that holds them.
+        store: PathBuf,
+        /// How many.
+        count: usize,
+    },
+}
+
+/// What is wrong, in words.
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Temporary(path) => {
+                write!(f, "{} was left by a start that was cut short, and may hold a key", path.display())
+            }
+            Self::Leftover(path) => {
+                write!(f, "{} was left by a start that was cut short, and is not needed", path.display())
+            }
+            Self::Unfinished(path) => {
+                write!(f, "{} is whole and lacks its name, since a start was cut short", path.display())
+            }
+            Self::LockGarbage(path) => write!(f, "{} holds what no warm-mcp wrote", path.display()),
+            Self::Records { store, count: 1 } => write!(f, "a record in {} does not open", store.display()),
+            Self::Records { store, count } => write!(f, "{count} records in {} do not open", store.display()),
+        }
+    }
+}
+
+impl Flaw {
+    /// What [`Flaw::mend`] would do, beginning with a verb.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Temporary(path) => format!("remove {}", path.display()),
+            Self::Leftover(path) => {
+                format!("rename {} to {}", path.display(), free_name(path, "set-aside").display())
+            }
+            Self::Unfinished(path) => {
+                let named = path.with_file_name("store.redb");
+                format!("rename {} to {}, once it was checked", path.display(), named.display())
+            }
+            Self::LockGarbage(path) => format!("put into {} what belongs there", path.display()),
+            Self::Records { store, count } => format!(
+                "move {} that {} not open, sealed as {}, from {} to {}",
+                if *count == 1 { "the record".to_owned() } else { format!("the {count} records") },
+                if *count == 1 { "does" } else { "do" },
+                if *count == 1 { "it is" } else { "they are" },
+                store.display(),
+                free_name(store, "quarantine").display(),
+            ),
+        }
+    }
+
+    /// Puts it right.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] if a process has the store open; else what stood in the way. What is wrong
+    /// stays as it is then.
+    pub fn mend(&self, vault: &Vault, namespace: &str) -> Result<(), OpenError> {
+        let dir = vault.namespace_dir(namespace);
+        match self {
+            Self::Temporary(path) => {
+                // Whoever makes temporary files holds one of these.
+                let _keys = vault.lock_keys()?;
+                let _store = StoreLock::take_existing(&dir)?;
+                fs::remove_file(path).map_err(OpenError::io("remove", path))
+            }
+            Self::Leftover(path) => {
+                let _lock = StoreLock::take(&dir, Duration::ZERO)?;
+                give_name(path, &free_name(path, "set-aside"))
+            }
+            Self::Unfinished(_) => open(vault, namespace, &dir).map(|_| ()),
+            Self::LockGarbage(path) => {
+                let mut lock = StoreLock::take(&dir, Duration::ZERO)?;
+                let store = store_path(&dir);
+                let there = store.try_exists().map_err(OpenError::io("look for", &store))?;
+                let mended = if there { lock.remember_store() } else { lock.empty() };
+                mended.map_err(OpenError::io("write", path))
+            }
+            Self::Records { store, .. } => quarantine(&open(vault, namespace, &dir)?, store),
+        }
+    }
+}
+
+/// Whether a process has any store below the vault's data directory open.
+///
+/// # Errors
+/// When that can't be told.
+pub fn in_use(vault: &Vault) -> Result<bool, OpenError> {
+    for dir in vault.namespace_dirs() {
+        match StoreLock::take_existing(&dir) {
+            Err(OpenError::InUse(_)) => return Ok(true),
+            other => drop(other?),
+        }
+    }
+    Ok(false)
+}
+
+/// Everything that is wrong with the store of a namespace and can be put right. Changes nothing.
+///
+/// # Errors
+/// [`OpenError::InUse`] if a process has the store open, or what kept this from looking. That the store
+/// does not open is no error here: it can't be put right.
+pub fn find(vault: &Vault, namespace: &str) -> Result<Vec<Flaw>, OpenError> {
+    let dir = vault.namespace_dir(namespace);
+    let mut flaws = Vec::new();
+    for place in vault.places().iter().chain([&dir]) {
+        for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+            if is_temporary(&entry.file_name()) {
+                flaws.push(Flaw::Temporary(entry.path()));
+            }
+        }
+    }
+    flaws.sort_by_key(|flaw| flaw.to_string());
+    if !dir.is_dir() {
+        return Ok(flaws);
+    }
+    let remembers = match StoreLock::take_existing(&dir)? {
+        Some(mut lock) => lock.remembers().map_err(OpenError::io("read the lock in", &dir))?,
+        None => Remembers::Nothing,
+    };
+    let (store, unfinished) = (store_path(&dir), unfinished_path(&dir));
+    if remembers == Remembers::Garbage {
+        flaws.push(Flaw::LockGarbage(dir.join("lock")));
+    }
+    if unfinished.exists() && (store.exists() || remembers != Remembers::StoreMade) {
+        flaws.push(Flaw::Leftover(unfinished.clone()));
+    }
+    match open_store(vault, namespace, &dir, StoreLock::take_existing(&dir)?, Mode::Look) {
+        Ok(opened) if opened.damaged.is_empty() => {}
+        Ok(opened) => flaws.push(Flaw::Records { store, count: opened.damaged.len() }),
+        Err(OpenError::Unfinished(_)) => flaws.push(Flaw::Unfinished(unfinished)),
+        // A store that does not open is named by whoever opens it.
+        Err(_) => {}
+    }
+    Ok(flaws)
+}
+
+fn open(vault: &Vault, namespace: &str, dir: &Path) -> Result<Opened, OpenError> {
+    open_store(vault, namespace, dir, Some(StoreLock::take(dir, Duration::ZERO)?), Mode::Create)
+}
+
+/// Moves the records that do not open to a file of their own, which is on disk before they are gone here.
+fn quarantine(opened: &Opened, store: &Path) -> Result<(), OpenError> {
+    let failed = |source: StoreError| OpenError::Store { path: store.to_owned(), source };
+    let snapshot = opened.store.snapshot().map_err(failed)?;
+    let mut records = Vec::new();
+    for damaged in &opened.damaged {
+        if let Some(sealed) = snapshot.record(&damaged.id).map_err(failed)? {
+            records.push((*damaged.id.as_bytes(), sealed.key, sealed.blob));
+        }
+    }
+    let path = free_name(store, "quarantine");
+    let bytes = postcard::to_extend(&records, QUARANTINE_HEAD.to_vec())
+        .map_err(|_| failed(StoreError::Fault("the records could not be encoded")))?;
+    if make_durable(&path, &bytes)? == Made::Before {
+        return Err(OpenError::io("make", &path)(std::io::ErrorKind::AlreadyExists.into()));
+    }
+    let removes = opened.damaged.iter().map(|damaged| damaged.id).collect();
+    opened.store.commit(&Batch { removes, ..Batch::default() }).map_err(failed)
+}
+
+/// The first name beside `path` that nothing has.
+fn free_name(path: &Path, kind: &str) -> PathBuf {
+    let named = |n: u32| path.with_file_name(format!("{kind}-{n}"));
+    (1..).map(named).find(|name| fs::symlink_metadata(name).is_err()).unwrap_or_else(|| named(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Engine;
+    use crate::contract::{Limits, Remember};
+    use crate::sealed::RecordId;
+    use crate::vault::VaultOptions;
+
+    fn home() -> (tempfile::TempDir, Vault, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let options = VaultOptions { data_dir: dir.path().join("d"), identity: None, passphrase: None };
+        let vault = Vault::open(&options).unwrap();
+        let engine = Engine::open(&vault, "n", Limits::default()).unwrap();
+        engine
+            .remember(Remember { key: Some("k".into()), text: "text".into(), ..Remember::default() })
+            .unwrap();
+        drop(engine);
+        let at = vault.namespace_dir("n");
+        (dir, vault, at)
+    }
+
+    fn mended(vault: &Vault) {
+        for flaw in find(vault, "n").unwrap() {
+            flaw.mend(vault, "n").unwrap();
+        }
+        assert_eq!(find(vault, "n").unwrap(), []);
+        let engine = Engine::open(vault, "n", Limits::default()).unwrap();
+        assert_eq!((engine.stats().memories, engine.damaged().len()), (1, 0));
+    }
+
+    #[test]
+    fn records_that_do_not_open_are_moved_to_a_private_file_with_every_sealed_byte() {
+        let (_dir, vault, at) = home();
+        let opened = open(&vault, "n", &at).unwrap();
+        let foreign = crate::sealed::SealedRecord { blob: vec![7; 300], key: vec![9; 49] };
+        let id = RecordId::random();
+        opened.store.commit(&Batch { puts: vec![(id, foreign)], ..Batch::default() }).unwrap();
+        drop(opened);
+        assert!(matches!(&find(&vault, "n").unwrap()[..], [Flaw::Records { count: 1, .. }]));
+        mended(&vault);
+        let kept = fs::read(at.join("quarantine-1")).unwrap();
+        let records = kept.strip_prefix(QUARANTINE_HEAD).unwrap();
+        let records: Vec<([u8; 16], Vec<u8>, Vec<u8>)> = postcard::from_bytes(records).unwrap();
+        assert_eq!(records, [(*id.as_bytes(), vec![9; 49], vec![7; 300])]);
+    }
+
+    #[test]
+    fn what_starts_left_when_they_were_cut_short_is_removed_or_set_aside() {
+        let (_dir, vault, at) = home();
+        for place in [vault.data_dir(), &vault.data_dir().join("keys"), &at] {
+            fs::write(place.join(".warm-abc.tmp"), "half a key").unwrap();
+        }
+        fs::write(at.join("store.new"), "half a store").unwrap();
+        assert_eq!(find(&vault, "n").unwrap().len(), 4);
+        mended(&vault);
+        assert_eq!(fs::read(at.join("set-aside-1")).unwrap(), b"half a store");
+    }
+
+    #[test]
+    fn a_store_that_lacks_its_name_gets_it_and_a_lock_file_what_belongs_into_it() {
+        let (_dir, vault, at) = home();
+        fs::rename(at.join("store.redb"), at.join("store.new")).unwrap();
+        assert_eq!(find(&vault, "n").unwrap(), [Flaw::Unfinished(at.join("store.new"))]);
+        mended(&vault);
+        fs::write(at.join("lock"), "garbage").unwrap();
+        assert_eq!(find(&vault, "n").unwrap(), [Flaw::LockGarbage(at.join("lock"))]);
+        mended(&vault);
+        assert_eq!(StoreLock::take(&at, Duration::ZERO).unwrap().remembers().unwrap(), Remembers::StoreMade);
+    }
+
+    #[test]
+    fn nothing_is_mended_while_the_store_is_open() {
+        let (_dir, vault, at) = home();
+        fs::write(at.join("lock"), "garbage").unwrap();
+        assert!(!in_use(&vault).unwrap());
+        let held = StoreLock::take(&at, Duration::ZERO).unwrap();
+        assert!(in_use(&vault).unwrap());
+        assert!(matches!(find(&vault, "n"), Err(OpenError::InUse(_))));
+        let flaw = Flaw::LockGarbage(at.join("lock"));
+        assert!(matches!(flaw.mend(&vault, "n"), Err(OpenError::InUse(_))));
+        assert_eq!(fs::read(at.join("lock")).unwrap(), b"garbage");
+        drop(held);
+        mended(&vault);
+    }
+}
