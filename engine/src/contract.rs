@@ -299,6 +299,30 @@ pub struct Forgotten {
     pub missing: Vec<String>,
 }
 
+/// Puts memories back as they were, all in one transaction: key, text, title, tags, metadata and times.
+/// Their `version` and `bytes` are not looked at. `Debug` is not derived: it holds memory text.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restore {
+    /// What is to be in the store.
+    pub memories: Vec<Memory>,
+    /// Whether a memory of the store gives way to one of the same name with other contents.
+    #[serde(default)]
+    pub replace: bool,
+}
+
+/// The answer to [`Restore`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restored {
+    /// How many memories were written.
+    pub restored: u64,
+    /// How many were there already, with the same contents.
+    pub unchanged: u64,
+    /// Names under which the store has other contents, which were left as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
+}
+
 /// Sizes and limits of an open store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stats {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::commit::Commits;
 use crate::contract::{
     Command, CommandLimits, EncryptionStats, Forget, Forgotten, Get, Limits, List, Listing, Memory, Recall,
-    RecallMode, RecallStats, Recalled, Remember, Remembered, Stats,
+    RecallMode, RecallStats, Recalled, Remember, Remembered, Restore, Restored, Stats,
 };
 use crate::error::Error;
 use crate::files::private_dir;
@@ -21,8 +21,10 @@ use crate::published::Published;
 use crate::records::RecordError;
 use crate::sealed::FORMAT_VERSION;
 use crate::state::State;
+use crate::store::StoreError;
+use crate::transfer::TransferError;
 use crate::vault::Vault;
-use crate::{memory, recall, records};
+use crate::{memory, recall, records, transfer};
 
 /// How long a start waits for a process that is just ending to let go of the store.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
@@ -180,6 +182,26 @@ impl Engine {
     pub fn forget(&self, request: Forget) -> Result<Forgotten, Error> {
         let limits = self.limits.clone();
         Ok(self.commits.write(move |draft| records::forget(draft, request, &limits))?)
+    }
+
+    /// Hands every memory of one moment to `each`, in the order of names, and returns how many. Writes go
+    /// on meanwhile and are not seen. `each` may stop it with an error of its own.
+    ///
+    /// # Errors
+    /// [`Error::Transfer`] when a memory can't be read, or whatever `each` returns.
+    pub fn dump<E: From<Error>>(&self, mut each: impl FnMut(Memory) -> Result<(), E>) -> Result<u64, E> {
+        let failed = |error: StoreError| E::from(Error::from(TransferError::from(error)));
+        let state = self.published.state().map_err(failed)?;
+        transfer::dump(&state, failed, &mut each)
+    }
+
+    /// Puts memories back, all in one transaction.
+    ///
+    /// # Errors
+    /// [`Error::Transfer`] when a memory breaks a rule or limit, or the store fails; nothing is changed then.
+    pub fn restore(&self, request: Restore) -> Result<Restored, Error> {
+        request.memories.iter().try_for_each(|memory| transfer::check(memory, &self.limits))?;
+        Ok(self.commits.write(move |draft| transfer::restore(draft, request))?)
     }
 
     /// Searches. Waits while the index is still being filled after opening.

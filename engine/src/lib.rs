@@ -8,11 +8,12 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine -> open, memory, records, recall -> commit, maintain -> published -> draft -> state -> record
+//! engine -> open, memory, transfer, archive -> records, recall -> commit, maintain -> published -> draft -> state -> record
 //!        -> vault -> files -> open_error -> store -> sealed
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod archive;
 mod commit;
 pub mod contract;
 mod draft;
@@ -33,6 +34,7 @@ mod sealed;
 mod state;
 mod store;
 mod time;
+mod transfer;
 mod vault;
 
 pub use engine::Engine;
@@ -44,4 +46,5 @@ pub use recall::RecallError;
 pub use records::RecordError;
 pub use sealed::FORMAT_VERSION;
 pub use store::StoreError;
-pub use vault::{Passphrase, Vault, VaultOptions};
+pub use transfer::TransferError;
+pub use vault::{ArchiveKey, Passphrase, Vault, VaultOptions};

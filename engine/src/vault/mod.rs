@@ -13,6 +13,7 @@
 //! stores/<hash>/          one directory per namespace
 //! ```
 
+mod archive_key;
 mod identity;
 mod keyring;
 mod open;
@@ -21,6 +22,8 @@ mod record_keys;
 mod seal;
 mod secret;
 
+pub use archive_key::ArchiveKey;
+pub(crate) use archive_key::UnopenedArchive;
 pub use open::{Vault, VaultOptions};
 pub(crate) use record_keys::RecordKeys;
 pub(crate) use seal::UnsealError;
