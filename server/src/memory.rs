@@ -14,7 +14,7 @@ use warm_engine::{
     Engine,
     contract::{
         Command, CommandLimits, ErrorCode, Forget, Forgotten, Get, List, Listing, Memory as Stored, Recall,
-        Recalled, Remember, Remembered, Stats,
+        Recalled, Remember, Remembered, Restore, Restored, Stats,
     },
 };
 
@@ -28,6 +28,7 @@ pub enum Request {
     Get(Get),
     List(List),
     Forget(Forget),
+    Restore(Restore),
     Stats,
 }
 
@@ -41,6 +42,7 @@ pub enum Reply {
     Get(Box<Stored>),
     List(Listing),
     Forget(Forgotten),
+    Restore(Restored),
     Stats(Box<Stats>),
 }
 
@@ -92,6 +94,10 @@ pub trait Memory: Send + Sync {
     /// Serves one request whole, or not at all.
     fn call(&self, request: Request) -> Result<Reply, Failure>;
 
+    /// Hands every memory of one moment to `each`, in the order of names, and returns how many there
+    /// were. `each` may stop it with a failure, which is then the failure of the whole.
+    fn dump(&self, each: &mut dyn FnMut(Stored) -> Result<(), Failure>) -> Result<u64, Failure>;
+
     /// How soon the request can be answered, so that the caller can wait for it in the right place.
     fn expect(&self, request: &Request) -> Expected;
 }
@@ -134,11 +140,16 @@ impl Memory for LocalMemory {
             }
             Request::Remember(remember) => Reply::Remember(self.timed(|engine| engine.remember(remember))?),
             Request::Forget(forget) => Reply::Forget(self.timed(|engine| engine.forget(forget))?),
+            Request::Restore(restore) => Reply::Restore(engine.restore(restore)?),
             Request::Recall(recall) => Reply::Recall(engine.recall(&recall)?),
             Request::Get(get) => Reply::Get(Box::new(engine.get(&get)?)),
             Request::List(list) => Reply::List(engine.list(&list)?),
             Request::Stats => Reply::Stats(Box::new(engine.stats())),
         })
+    }
+
+    fn dump(&self, each: &mut dyn FnMut(Stored) -> Result<(), Failure>) -> Result<u64, Failure> {
+        self.engine.dump(each)
     }
 
     fn expect(&self, request: &Request) -> Expected {
@@ -150,9 +161,9 @@ impl Memory for LocalMemory {
             Request::Recall(_) if !self.engine.recall_is_ready() => return Expected::OnceIndexed,
             Request::Recall(recall) => recall.query.len() <= PROMPT_BYTES,
             // These may touch any number of memories.
-            Request::Command(Command::Delete { .. } | Command::Rename { .. }, _) | Request::Forget(_) => {
-                false
-            }
+            Request::Command(Command::Delete { .. } | Command::Rename { .. }, _)
+            | Request::Forget(_)
+            | Request::Restore(_) => false,
             Request::Command(..) | Request::Remember(_) => self.writes_are_prompt.load(Ordering::Relaxed),
         };
         if soon { Expected::Soon } else { Expected::Later }
