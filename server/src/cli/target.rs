@@ -5,6 +5,7 @@
 //! removed by the next run in the same folder.
 
 use std::{
+    error::Error,
     ffi::OsStr,
     fs::{self, File},
     io::{self, BufWriter, IsTerminal, Stdout, Write},
@@ -145,6 +146,7 @@ pub struct NewFolder {
 impl NewFolder {
     /// The folder must not be there yet, or be empty.
     pub fn beside(path: &Path) -> Result<Self, Stop> {
+        folder_of(path)?;
         let path = match fs::read_dir(path) {
             Ok(mut entries) => {
                 if entries.next().is_some() {
@@ -156,7 +158,12 @@ impl NewFolder {
                 fs::canonicalize(path).map_err(|error| cant_write(path, &error))?
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(exists(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                return Err(Stop::Said(format!(
+                    "{} is a file: name a folder that is empty or not there yet, or choose a --format.",
+                    path.display()
+                )));
+            }
             Err(error) => return Err(cant_write(path, &error)),
         };
         let dir = folder_of(&path)?;
@@ -247,8 +254,10 @@ fn exists(path: &Path) -> Stop {
 }
 
 fn cant_write(path: &Path, error: &io::Error) -> Stop {
+    // Without the name of the temporary place, which says nothing to a person.
+    let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     Stop::Said(format!(
-        "{} can't be written: {error}.\nNothing was left of it, and a file that had the name is as it was. \
+        "{} can't be written: {cause}.\nNothing was left of it, and a file that had the name is as it was. \
          Check that the folder is yours and that the disk has room, then run it again.",
         path.display()
     ))
