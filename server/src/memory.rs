@@ -169,3 +169,24 @@ impl Memory for LocalMemory {
         if soon { Expected::Soon } else { Expected::Later }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_with_any_metadata_crosses_a_socket_as_it_is() {
+        let memory = json!({
+            "key": "k", "text": "\u{0}\r\n🚀", "title": null, "tags": ["memory-file"], "version": "v", "bytes": 8,
+            "created_at": "2026-01-31T12:00:00.123Z", "updated_at": "2026-01-31T12:00:00.123Z",
+            "metadata": {"float": 0.1 + 0.2, "tiny": 5e-324, "large": u64::MAX, "small": i64::MIN, "nested": [{"": null}]},
+        });
+        let memory: Stored = serde_json::from_value(memory).expect("a memory");
+        let sent = Request::Restore(Restore { memories: vec![memory.clone()], replace: true });
+        let line = serde_json::to_string(&sent).expect("JSON");
+        let Ok(Request::Restore(received)) = serde_json::from_str(&line) else { panic!("{line}") };
+        assert!(received.replace && received.memories == [memory]);
+    }
+}

@@ -39,6 +39,7 @@ pub enum Action {
 
 /// Where the store is, what opens it, and how the server behaves.
 #[derive(Args)]
+#[command(next_help_heading = "Store and server")]
 pub struct Options {
     /// Folder of the store [default: the user's data folder, in `warm`]
     #[arg(long, global = true, value_name = "DIR", env = "WARM_MCP_DATA_DIR")]

@@ -110,6 +110,9 @@ fn what_is_not_a_text_is_skipped_and_counted_and_what_can_not_be_taken_is_named(
     );
     #[cfg(unix)]
     std::os::unix::fs::symlink("/etc/hostname", notes.join("link.md")).expect("a link");
+    let bad = notes.join("latin.txt");
+    assert_eq!(run(&store, &[Path::new("import"), &bad]).0, Some(1));
+    assert!(!store.exists(), "an import that takes nothing leaves no empty store");
     let notes = notes.to_str().expect("UTF-8");
     for arguments in [&["import", notes, "--dry-run"][..], &["import", notes], &["import", notes]] {
         let (code, stdout, stderr) = run(&store, arguments);
@@ -283,4 +286,27 @@ fn an_export_replaces_no_file_untold_and_no_folder_that_holds_something() {
     let out = dir.path().join("nothing");
     assert_eq!(run(&none, &[Path::new("export"), &out]).0, Some(1));
     assert!(!none.exists() && !out.exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_import_that_fills_the_disk_says_so_keeps_what_it_took_and_can_be_run_again() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let store = dir.path().join("store");
+    let notes = dir.path().join("notes");
+    fs::create_dir(&notes).expect("a folder");
+    let count = 130;
+    for number in 0..count {
+        // Few different words: sealing is what takes the room, and indexing what takes the time.
+        fs::write(notes.join(format!("{number}.md")), format!("word{number}\n").repeat(3_500))
+            .expect("a file");
+    }
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "ulimit -f 6000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_warm-mcp"), "import"]);
+    let (code, _, stderr) = finish(limited.arg(&notes).env("WARM_MCP_DATA_DIR", &store));
+    assert!(code == Some(1) && stderr.contains("free space") && stderr.contains("run it again"), "{stderr}");
+    let taken = owner(&store, &["list"]).lines().count();
+    assert!(0 < taken && taken < count, "{taken}");
+    let said = owner(&store, &[Path::new("import"), &notes]);
+    assert!(said.contains(&format!("{} imported, 0 replaced, {taken} unchanged", count - taken)), "{said}");
 }

@@ -33,8 +33,7 @@ pub struct Export {
     /// A folder to make, a file to make (.md, .jsonl, .json, .age), or - for stdout
     #[arg(value_name = "TARGET")]
     target: PathBuf,
-    /// How to write it [default: as the target's name says; a folder of files for a name without such an
-    /// ending; jsonl for stdout]
+    /// How to write it [default: as the target's name says; jsonl for stdout]
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<Format>,
     /// Replace a file if it exists, once the new one is whole

@@ -9,6 +9,7 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use clap::Args;
@@ -31,12 +32,16 @@ const KINDS: [&str; 4] = ["md", "markdown", "txt", "text"];
 
 /// What to take in, and where it goes.
 #[derive(Args, Clone, PartialEq, Eq)]
+#[command(
+    after_help = "Hidden files, links in a folder and other kinds of files are skipped. Running it again changes nothing.\n\
+                  Ends with status 1 if a file was not imported."
+)]
 pub struct Import {
     /// Folders, with all folders in them, and files: .md, .markdown, .txt and .text, in UTF-8
     #[arg(value_name = "DIR|FILE", required = true)]
     sources: Vec<PathBuf>,
     /// Where they go below /memories
-    #[arg(long, value_name = "PATH", default_value = "")]
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     under: String,
     /// Replace memories of the same name that have another text
     #[arg(long)]
@@ -85,16 +90,12 @@ impl Import {
     pub fn run(&self, options: &Options) -> Done {
         let mut report = Report::default();
         let candidates = self.candidates(&mut report);
-        let memory = if self.dry_run || candidates.is_empty() {
-            open_if_there(options, options.namespace())?
-        } else {
-            Some(open(options, Access::Create)?)
-        };
+        let memory = open_if_there(options, options.namespace())?;
         let limits = match &memory {
             Some(memory) => stats(&**memory)?.limits,
             None => options.limits(),
         };
-        let importer = Importer { import: self, memory: memory.as_deref(), limits, planned: HashSet::new() };
+        let importer = Importer { import: self, options, memory, limits, planned: HashSet::new() };
         let failed = importer.run(candidates, &mut report);
         self.print(&report)?;
         failed?;
@@ -182,7 +183,9 @@ impl Import {
 
 struct Importer<'a> {
     import: &'a Import,
-    memory: Option<&'a dyn Memory>,
+    options: &'a Options,
+    /// `None` until there is something to keep: an import that fails leaves no empty store.
+    memory: Option<Arc<dyn Memory>>,
     limits: Limits,
     /// Memories that a dry run would have made.
     planned: HashSet<String>,
@@ -231,7 +234,7 @@ impl Importer<'_> {
     }
 
     fn get(&self, key: &str) -> Result<Option<Box<Stored>>, Failure> {
-        let Some(memory) = self.memory else { return Ok(None) };
+        let Some(memory) = &self.memory else { return Ok(None) };
         match memory.call(Request::Get(Get { key: key.to_owned() })) {
             Ok(Reply::Get(there)) => Ok(Some(there)),
             Ok(_) => Err(other_answer()),
@@ -244,8 +247,12 @@ impl Importer<'_> {
         if self.import.dry_run {
             return self.plan(path);
         }
+        let memory = match &mut self.memory {
+            Some(memory) => memory,
+            none => none.insert(open(self.options, Access::Create)?),
+        };
         let create = contract::Command::Create { path, file_text };
-        match self.call(Request::Command(create, CommandLimits::default())) {
+        match memory.call(Request::Command(create, CommandLimits::default())) {
             Ok(_) => Ok(Outcome::Imported),
             // Another process was quicker.
             Err(failure) if failure.code == ErrorCode::AlreadyExists => Ok(Outcome::Kept),
@@ -278,14 +285,11 @@ impl Importer<'_> {
             if_version: Some(there.version),
             create_only: false,
         };
-        match self.call(Request::Remember(remember)) {
-            Ok(_) => Ok(Outcome::Replaced),
-            Err(failure) => refused(failure),
+        match self.memory.as_ref().map(|memory| memory.call(Request::Remember(remember))) {
+            Some(Ok(_)) => Ok(Outcome::Replaced),
+            Some(Err(failure)) => refused(failure),
+            None => Err(other_answer().into()),
         }
-    }
-
-    fn call(&self, request: Request) -> Result<Reply, Failure> {
-        self.memory.ok_or_else(other_answer)?.call(request)
     }
 }
 

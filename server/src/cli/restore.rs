@@ -33,9 +33,11 @@ const BATCH_BYTES: usize = 1024 * 1024;
 const BATCH_MEMORIES: usize = 256;
 
 /// What to put back, and how.
-///
-/// The memories go to the namespace that they were backed up from, unless --namespace names another.
 #[derive(Args, Clone, PartialEq, Eq)]
+#[command(
+    after_help = "The memories go to the namespace that they were backed up from, unless --namespace names another.\n\
+                  All of the backup is checked before the first is written."
+)]
 pub struct Restore {
     /// The backup; - is stdin
     #[arg(value_name = "FILE")]

@@ -220,6 +220,10 @@ fn sweep(dir: &Path) {
     };
     for entry in fs::read_dir(dir).into_iter().flatten().flatten().filter(|entry| left(&entry.file_name())) {
         let path = entry.path();
+        // Nothing else is ours, and to open a pipe would wait.
+        if !entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir()) {
+            continue;
+        }
         let Ok(file) = File::open(&path) else { continue };
         if file.try_lock().is_ok() {
             // What can't be removed is in nobody's way.
