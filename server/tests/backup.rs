@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Server, finish, memories, names, owner, run, warm_mcp};
+use common::{Server, damage_a_record, finish, memories, names, owner, run, warm_mcp};
 use serde_json::{Value, json};
 
 /// A store with memories of every kind.
@@ -395,4 +395,30 @@ fn while_a_server_runs_they_go_through_it_or_say_which_store_is_in_use() {
         assert!(code == Some(0) || code == Some(1) && named, "{arguments:?}: {stderr}");
     }
     assert_eq!(server.call("stats", json!({}))["memories"], 7);
+}
+
+#[test]
+fn a_damaged_memory_is_named_missing_from_the_copy_and_comes_back_from_an_older_one() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (store, older, newer) =
+        (dir.path().join("store"), dir.path().join("older"), dir.path().join("newer"));
+    let notes = dir.path().join("notes");
+    fs::create_dir(&notes).expect("a folder");
+    for number in 0..10 {
+        fs::write(notes.join(format!("{number}.md")), format!("marmalade {number}")).expect("a file");
+    }
+    owner(&store, &[Path::new("import"), &notes]);
+    let before = memories(&store);
+    backed_up(&store, &older);
+    damage_a_record(&store);
+    let (code, stdout, stderr) = run(&store, &[Path::new("backup"), &newer]);
+    assert!(code == Some(0) && stdout.contains("9 memories"), "{stdout}{stderr}");
+    assert!(
+        stderr.contains("1 of the store's records can't be opened") && stderr.contains("doctor"),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("marmalade"));
+    let (code, stdout, _) = run(&store, &[Path::new("restore"), &older]);
+    assert!(code == Some(0) && stdout.contains("1 restored, 9 unchanged"), "{stdout}");
+    assert_eq!(memories(&store), before);
 }

@@ -6,6 +6,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    process::Stdio,
 };
 
 use common::{Server, finish, memories, names, owner, run, warm_mcp};
@@ -127,6 +128,10 @@ fn what_is_not_a_text_is_skipped_and_counted_and_what_can_not_be_taken_is_named(
         }
         assert!(!stderr.contains("hidden") && !stderr.contains("Makefile"), "{stderr}");
     }
+    let mut unheard =
+        warm_mcp(&store).args(["import", notes]).stderr(Stdio::piped()).spawn().expect("it starts");
+    drop(unheard.stderr.take());
+    assert_eq!(common::ended(&mut unheard).code(), Some(1), "it does not matter that nobody listens");
     assert_eq!(texts(&store), BTreeMap::from([("/memories/good.md".to_owned(), "good".to_owned())]));
     let png = format!("{notes}/picture.png");
     let (code, _, stderr) = run(&store, &["import", &png, "nowhere"]);

@@ -7,6 +7,7 @@ use warm_engine::{archive::ArchiveWriter, contract::Memory as Stored};
 
 use super::{
     Done, Stop,
+    output::{Output, note},
     store::{Access, archive_key, open, warn_of_damage},
     target::Sink,
 };
@@ -47,14 +48,14 @@ impl Backup {
         match bytes {
             Some(bytes) => {
                 let file = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
-                let mut out = super::output::Output::new();
+                let mut out = Output::new();
                 out.line(format_args!(
                     "Backed up {memories} to {} ({bytes} bytes).\n{needed}",
                     file.display()
                 ))?;
                 out.end()?;
             }
-            None => eprintln!("Backed up {memories} to stdout.\n{needed}"),
+            None => note(format_args!("Backed up {memories} to stdout.\n{needed}")),
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -18,7 +18,7 @@ use warm_engine::{
 use super::{
     Done, Stop,
     backup::{counted, dump},
-    output::Output,
+    output::{Output, note},
     store::{Access, archive_key, open, other_answer, warn_of_damage},
     target::{NewFolder, Sink},
 };
@@ -86,9 +86,9 @@ impl Export {
             out.end()?;
         }
         if format != Format::Age {
-            eprintln!(
+            note(
                 "warm-mcp: the exported copy is outside the seal: whoever has it can read it, and what an agent \
-                 forgets stays in it. Delete it when you no longer need it."
+                 forgets stays in it. Delete it when you no longer need it.",
             );
         }
         Ok(ExitCode::SUCCESS)

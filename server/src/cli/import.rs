@@ -19,7 +19,7 @@ use warm_engine::contract::{self, CommandLimits, ErrorCode, Get, Limits, Memory 
 
 use super::{
     Done, Stop,
-    output::Output,
+    output::{Output, note},
     store::{Access, open, open_if_there, other_answer, stats},
 };
 use crate::{
@@ -170,12 +170,12 @@ impl Import {
         ))?;
         out.end()?;
         if !report.kept.is_empty() {
-            eprintln!("Not imported, since the memory has another text (--replace replaces it):");
-            report.kept.iter().for_each(|kept| eprintln!("  {kept}"));
+            note("Not imported, since the memory has another text (--replace replaces it):");
+            report.kept.iter().for_each(|kept| note(format_args!("  {kept}")));
         }
         if !report.problems.is_empty() {
-            eprintln!("Not imported:");
-            report.problems.iter().for_each(|problem| eprintln!("  {problem}"));
+            note("Not imported:");
+            report.problems.iter().for_each(|problem| note(format_args!("  {problem}")));
         }
         Ok(())
     }

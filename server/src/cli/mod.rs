@@ -82,7 +82,7 @@ pub fn run(command: &Command, options: &Options) -> ExitCode {
         Ok(code) => code,
         Err(Stop::Unheard) => ExitCode::SUCCESS,
         Err(Stop::Said(problem)) => {
-            eprintln!("warm-mcp: {problem}");
+            output::note(format_args!("warm-mcp: {problem}"));
             ExitCode::FAILURE
         }
     }

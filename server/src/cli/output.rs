@@ -1,7 +1,7 @@
-//! What a command prints on stdout.
+//! What a command prints: results on stdout, notes on stderr.
 //!
 //! Owns two rules: that a reader may stop reading, which is no error; and that a terminal is shown no control
-//! characters of a memory, since they could move its cursor or rename its window.
+//! characters of a memory or a file's name, since they could move its cursor or rename its window.
 
 use std::{
     borrow::Cow,
@@ -42,6 +42,11 @@ impl Output {
     pub fn end(mut self) -> Result<(), Stop> {
         self.out.flush().map_err(stopped)
     }
+}
+
+/// Says something on stderr, to whoever listens.
+pub fn note(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{}", harmless(&text.to_string()));
 }
 
 /// Why stdout could not be written to.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use warm_engine::{ArchiveKey, Engine, OpenError, Vault, VaultOptions, contract::Stats};
 
-use super::Stop;
+use super::{Stop, output::note};
 use crate::{
     memory::{Failure, LocalMemory, Memory, Reply, Request},
     namespaces::Namespaces,
@@ -38,7 +38,7 @@ pub fn open_namespace(options: &Options, namespace: &str, access: Access) -> Res
         Access::Create => {
             let vault = Vault::open(&options.vault()?).map_err(|error| error.to_string())?;
             if vault.created() {
-                eprintln!("{}", first_start(&vault));
+                note(first_start(&vault));
             }
             let opened = Namespaces::open(vault, options.limits(), namespace.to_owned(), false);
             let namespaces = opened.map_err(|error| error.to_string())?;
@@ -86,10 +86,10 @@ pub fn stats(memory: &dyn Memory) -> Result<Stats, Failure> {
 pub fn warn_of_damage(memory: &dyn Memory) -> Result<(), Stop> {
     match stats(memory)?.damaged_records {
         0 => {}
-        damaged => eprintln!(
+        damaged => note(format_args!(
             "warm-mcp: {damaged} of the store's records can't be opened, and the copy will lack them: \
              `warm-mcp doctor` lists them. Keep older copies."
-        ),
+        )),
     }
     Ok(())
 }

@@ -297,6 +297,26 @@ pub fn memories(dir: &Path) -> Vec<Value> {
     exported.lines().map(memory).collect()
 }
 
+/// Makes one memory of the only store in `store` impossible to open.
+pub fn damage_a_record(store: &Path) {
+    use redb::{ReadableTable, TableDefinition};
+    let file =
+        std::fs::read_dir(store.join("stores")).expect("stores").next().expect("one").expect("an entry");
+    let database = redb::Database::open(file.path().join("store.redb")).expect("a store");
+    let transaction = database.begin_write().expect("a transaction");
+    {
+        let records: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("records");
+        let mut records = transaction.open_table(records).expect("a table");
+        let (id, mut row) = {
+            let row = records.iter().expect("rows").nth(7).expect("a row").expect("it reads");
+            (*row.0.value(), row.1.value().to_vec())
+        };
+        *row.last_mut().expect("it is not empty") ^= 1;
+        records.insert(&id, row.as_slice()).expect("it is written");
+    }
+    transaction.commit().expect("it commits");
+}
+
 /// What lies in a folder, by name.
 pub fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).expect("a folder");
