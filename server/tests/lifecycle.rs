@@ -2,7 +2,6 @@
 
 mod common;
 
-
 use common::{Server, damage_a_record, run, warm_mcp};
 use serde_json::json;
 
