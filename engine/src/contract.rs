@@ -308,6 +308,8 @@ pub enum Write {
     Remember(Remember),
     /// Forgets memories.
     Forget(Forget),
+    /// Puts memories back.
+    Restore(Restore),
 }
 
 /// The answer to a [`Write`].
@@ -319,6 +321,8 @@ pub enum Written {
     Remember(Remembered),
     /// What was forgotten.
     Forget(Forgotten),
+    /// What was put back.
+    Restore(Restored),
 }
 
 /// Names one [`Write`] of one client for good, so that sent twice it is made once.
@@ -328,6 +332,30 @@ pub struct OperationId {
     pub client: [u8; 16],
     /// Never used twice by that client.
     pub counter: u64,
+}
+
+/// Puts memories back as they were, all in one transaction: key, text, title, tags, metadata and times.
+/// Their `version` and `bytes` are not looked at. `Debug` is not derived: it holds memory text.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restore {
+    /// What is to be in the store.
+    pub memories: Vec<Memory>,
+    /// Whether a memory of the store gives way to one of the same name with other contents.
+    #[serde(default)]
+    pub replace: bool,
+}
+
+/// The answer to [`Restore`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restored {
+    /// How many memories were written.
+    pub restored: u64,
+    /// How many were there already, with the same contents.
+    pub unchanged: u64,
+    /// Names under which the store has other contents, which were left as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
 }
 
 /// Sizes and limits of an open store.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::commit::Commits;
 use crate::contract::{
     Command, CommandLimits, EncryptionStats, Forget, Forgotten, Get, Limits, List, Listing, Memory,
-    OperationId, Recall, RecallMode, RecallStats, Recalled, Remember, Remembered, Stats, Write, Written,
+    OperationId, Recall, RecallMode, RecallStats, Recalled, Remember, Remembered, Restore, Restored, Stats,
+    Write, Written,
 };
 use crate::error::Error;
 use crate::lock::StoreLock;
@@ -22,8 +23,10 @@ use crate::records::RecordError;
 use crate::sealed::FORMAT_VERSION;
 use crate::seat::{Claim, Seat};
 use crate::state::State;
+use crate::store::StoreError;
+use crate::transfer::TransferError;
 use crate::vault::Vault;
-use crate::{memory, recall, records};
+use crate::{memory, recall, records, transfer};
 
 /// How long a start waits for a process that is just ending to let go of the store.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
@@ -182,12 +185,13 @@ impl Engine {
     /// process has opened the store meanwhile, and is answered alike.
     ///
     /// # Errors
-    /// Those of [`Engine::command`], [`Engine::remember`] and [`Engine::forget`].
+    /// Those of [`Engine::command`], [`Engine::remember`], [`Engine::forget`] and [`Engine::restore`].
     pub fn write(&self, write: Write, operation: Option<OperationId>) -> Result<Written, Error> {
         Ok(match write {
             Write::Command(command, lower) => Written::Command(self.run(command, lower, operation)?),
             Write::Remember(request) => Written::Remember(self.store(request, operation)?),
             Write::Forget(request) => Written::Forget(self.drop_memories(request, operation)?),
+            Write::Restore(request) => Written::Restore(self.put_back(request, operation)?),
         })
     }
 
@@ -263,6 +267,30 @@ impl Engine {
     /// [`Error::Record`] when `limit` or `cursor` is not usable.
     pub fn list(&self, request: &List) -> Result<Listing, Error> {
         Ok(records::list(&self.open.published.latest(), request, &self.limits)?)
+    }
+
+    /// Hands every memory of one moment to `each`, in the order of names, and returns how many. Writes go
+    /// on meanwhile and are not seen. `each` may stop it with an error of its own.
+    ///
+    /// # Errors
+    /// [`Error::Transfer`] when a memory can't be read, or whatever `each` returns.
+    pub fn dump<E: From<Error>>(&self, mut each: impl FnMut(Memory) -> Result<(), E>) -> Result<u64, E> {
+        let failed = |error: StoreError| E::from(Error::from(TransferError::from(error)));
+        let state = self.open.published.state().map_err(failed)?;
+        transfer::dump(&state, failed, &mut each)
+    }
+
+    /// Puts memories back, all in one transaction.
+    ///
+    /// # Errors
+    /// [`Error::Transfer`] when a memory breaks a rule or limit, or the store fails; nothing is changed then.
+    pub fn restore(&self, request: Restore) -> Result<Restored, Error> {
+        self.put_back(request, None)
+    }
+
+    fn put_back(&self, request: Restore, operation: Option<OperationId>) -> Result<Restored, Error> {
+        request.memories.iter().try_for_each(|memory| transfer::check(memory, &self.limits))?;
+        Ok(self.open.commits.write(move |draft| transfer::restore(draft, request, operation))?)
     }
 
     /// Searches. Waits while the index is still being filled after opening.

@@ -8,6 +8,7 @@ use crate::contract::ErrorCode;
 use crate::memory::CommandError;
 use crate::recall::RecallError;
 use crate::records::RecordError;
+use crate::transfer::TransferError;
 
 /// Why an operation of the [`Engine`](crate::Engine) did nothing.
 ///
@@ -24,6 +25,9 @@ pub enum Error {
     /// Recall.
     #[error(transparent)]
     Recall(#[from] RecallError),
+    /// A dump or restore.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
 }
 
 impl Error {
@@ -33,6 +37,7 @@ impl Error {
             Self::Command(error) => error.code(),
             Self::Record(error) => error.code(),
             Self::Recall(error) => error.code(),
+            Self::Transfer(error) => error.code(),
         }
     }
 
@@ -46,6 +51,9 @@ impl Error {
                 Some(json!({ "size": size, "limit": limit }))
             }
             Self::Record(RecordError::VersionConflict { current, .. }) => Some(json!({ "current": current })),
+            Self::Transfer(TransferError::TextTooLarge { bytes, limit, .. }) => {
+                Some(json!({ "size": bytes, "limit": limit }))
+            }
             _ => None,
         }
     }

@@ -8,12 +8,13 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine, repair -> open, memory, records, recall -> commit, maintain -> published -> draft
-//!        -> operations, state -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
+//! engine, repair -> open, memory, transfer, archive -> records, recall -> commit, maintain -> published
+//!        -> draft -> operations, state -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
 //! commit -> turns
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod archive;
 mod commit;
 pub mod contract;
 mod draft;
@@ -40,6 +41,7 @@ mod seat;
 mod state;
 mod store;
 mod time;
+mod transfer;
 mod turns;
 mod vault;
 
@@ -53,4 +55,5 @@ pub use records::RecordError;
 pub use sealed::FORMAT_VERSION;
 pub use seat::{Claim, Seat};
 pub use store::StoreError;
-pub use vault::{Passphrase, Prover, Vault, VaultOptions};
+pub use transfer::TransferError;
+pub use vault::{ArchiveKey, Passphrase, Prover, Vault, VaultOptions};

@@ -29,6 +29,14 @@ pub enum OpenError {
         data_dir: PathBuf,
     },
 
+    /// There is no identity file to open an archive with.
+    #[error(
+        "the identity file {} is missing, and without it the backup can't be opened: name the file that it was \
+         sealed to with --identity",
+        .0.display()
+    )]
+    NoIdentity(PathBuf),
+
     /// The identity file can't be read as one.
     #[error(
         "the identity file {} is malformed ({reason}): it must hold a line that starts with \

@@ -43,6 +43,8 @@ pub(crate) enum Done {
     },
     /// Memories were forgotten; which of the `keys` asked for had none, by their places.
     Forgotten { forgotten: u64, missing: Vec<u64> },
+    /// Memories were put back; which were kept as they were, by their places.
+    Restored { restored: u64, unchanged: u64, kept: Vec<u64> },
 }
 
 /// The note of one commit.

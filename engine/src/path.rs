@@ -122,6 +122,16 @@ pub(crate) fn check_key(key: &str, limits: &Limits) -> Result<(), PathError> {
     Ok(())
 }
 
+impl Limits {
+    /// Whether a memory may have this name: for a caller that wants to know before it sends anything.
+    ///
+    /// # Errors
+    /// The rule that the name breaks.
+    pub fn check_key(&self, key: &str) -> Result<(), PathError> {
+        check_key(key, self)
+    }
+}
+
 /// The directories between the root and `path`, outermost first.
 pub(crate) fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.char_indices().filter(|&(at, c)| c == '/' && at > ROOT.len()).map(|(at, _)| &path[..at])

@@ -13,7 +13,7 @@ use crate::draft::Draft;
 use crate::operations::{Done, NAMED_TWICE};
 use crate::path::PathError;
 use crate::path::{check_key, is_tree_key};
-use crate::record::{FILE_TAG, Record};
+use crate::record::{Entry, FILE_TAG, Record};
 use crate::sealed::RecordId;
 use crate::state::{Names, State};
 use crate::store::StoreError;
@@ -172,21 +172,8 @@ pub(crate) fn remember(
             return Err(RecordError::VersionConflict { key, current });
         }
     }
-    if is_tree_key(&key) {
-        if draft.names.is_dir(&key) {
-            return Err(RecordError::IsADirectory(key));
-        }
-        if let Some(file) = draft.names.file_above(&key) {
-            return Err(RecordError::UnderAFile { file: file.into(), key });
-        }
-    }
-    let mut tags: Vec<String> = Vec::with_capacity(request.tags.len());
-    for tag in request.tags {
-        let implied = tag == FILE_TAG && is_tree_key(&key);
-        if !implied && !tags.contains(&tag) {
-            tags.push(tag);
-        }
-    }
+    check_place(&draft.names, &key)?;
+    let tags = own_tags(&key, request.tags);
     let bytes = request.text.len() as u64;
     let now = draft.now();
     let created_at = current.as_ref().map_or(now, |entry| entry.created_at);
@@ -202,6 +189,31 @@ pub(crate) fn remember(
     Ok(Remembered { key, version, created, bytes })
 }
 
+/// Checks that a memory of this name has its place in the tree: a file can't be a directory too.
+pub(crate) fn check_place(names: &Names, key: &str) -> Result<(), RecordError> {
+    if is_tree_key(key) {
+        if names.is_dir(key) {
+            return Err(RecordError::IsADirectory(key.into()));
+        }
+        if let Some(file) = names.file_above(key) {
+            return Err(RecordError::UnderAFile { file: file.into(), key: key.into() });
+        }
+    }
+    Ok(())
+}
+
+/// The tags that are stored: each once, and without the one that follows from the name.
+pub(crate) fn own_tags(key: &str, tags: Vec<String>) -> Vec<String> {
+    let mut own: Vec<String> = Vec::with_capacity(tags.len());
+    for tag in tags {
+        let implied = tag == FILE_TAG && is_tree_key(key);
+        if !implied && !own.contains(&tag) {
+            own.push(tag);
+        }
+    }
+    own
+}
+
 /// There is no memory of this name: perhaps it is a directory's.
 fn not_found(names: &Names, key: &str) -> RecordError {
     if is_tree_key(key) && names.is_dir(key) {
@@ -210,10 +222,13 @@ fn not_found(names: &Names, key: &str) -> RecordError {
     RecordError::NotFound(key.into())
 }
 
+/// How a key begins that was made up.
+pub(crate) const MADE_UP: &str = "memory-";
+
 /// A key that no memory has.
 fn made_up_key(draft: &Draft<'_>) -> String {
     loop {
-        let key = format!("memory-{}", RecordId::random().version());
+        let key = format!("{MADE_UP}{}", RecordId::random().version());
         if draft.names.get(&key).is_none() {
             return key;
         }
@@ -226,7 +241,12 @@ pub(crate) fn get(state: &State, request: &Get, limits: &Limits) -> Result<Memor
     let missing = || not_found(&state.names, &request.key);
     let entry = state.names.get(&request.key).ok_or_else(missing)?;
     let record = state.read(entry)?.ok_or_else(missing)?;
-    Ok(Memory {
+    Ok(whole(entry, &record))
+}
+
+/// What a caller sees of a memory.
+pub(crate) fn whole(entry: &Entry, record: &Record) -> Memory {
+    Memory {
         key: record.key.clone(),
         title: record.title.clone(),
         tags: entry.tags.clone(),
@@ -236,7 +256,7 @@ pub(crate) fn get(state: &State, request: &Get, limits: &Limits) -> Result<Memor
         updated_at: rfc3339(entry.updated_at),
         bytes: entry.bytes,
         text: record.text.clone(),
-    })
+    }
 }
 
 /// One page of the memories, in the order of their names.

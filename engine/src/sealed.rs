@@ -7,6 +7,9 @@ use std::fmt;
 /// Version of everything that is written to disk.
 pub const FORMAT_VERSION: u16 = 1;
 
+/// Length of a version token.
+pub(crate) const VERSION_DIGITS: usize = 16;
+
 /// Names one version of one memory: 128 random bits, used once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RecordId([u8; 16]);
@@ -29,7 +32,7 @@ impl RecordId {
 
     /// The version token that callers see: half of the id, in hexadecimal.
     pub(crate) fn version(&self) -> String {
-        hex(&self.0[..8])
+        hex(&self.0[..VERSION_DIGITS / 2])
     }
 }
 

@@ -55,7 +55,15 @@ impl Seat {
     /// # Errors
     /// [`OpenError::Io`] if that can't be seen.
     pub fn is_there(&self) -> Result<bool, OpenError> {
-        self.dir.try_exists().map_err(OpenError::io("look for", &self.dir))
+        exists(&self.dir)
+    }
+
+    /// Whether there is a store to open: a whole one, or one that a start did not finish.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`] if that can't be seen.
+    pub fn has_store(&self) -> Result<bool, OpenError> {
+        Ok(exists(&self.dir.join("store.redb"))? || exists(&self.dir.join("store.new"))?)
     }
 
     /// Takes the seat, or says with `None` that another process holds it.
@@ -78,4 +86,8 @@ impl Seat {
         let lock = StoreLock::take(&self.dir, patience)?;
         Ok(Claim { seat: self.clone(), lock })
     }
+}
+
+fn exists(path: &Path) -> Result<bool, OpenError> {
+    path.try_exists().map_err(OpenError::io("look for", path))
 }

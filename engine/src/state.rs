@@ -14,14 +14,20 @@ use crate::sealed::RecordId;
 use crate::store::{Snapshot, Store, StoreError};
 use crate::vault::RecordKeys;
 
-/// A name in the order of the tree: `/` comes before every other character, so that a directory's files
-/// follow each other. Held with `/` as the least byte, which no name has, so that comparing is comparing bytes.
+/// A name in the order of the tree: `/` comes before every other character, so that a directory's
+/// files follow each other. Held with `/` as the least byte, so that comparing is comparing bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct OrderedName(Box<[u8]>);
 
 impl OrderedName {
     fn new(name: &str) -> Self {
-        Self(name.bytes().map(|byte| if byte == b'/' { 0 } else { byte }).collect())
+        // No name has a NUL; what is asked for may, and must not be taken for a `/`.
+        let held = |byte| match byte {
+            b'/' => 0,
+            0 => 0xff,
+            byte => byte,
+        };
+        Self(name.bytes().map(held).collect())
     }
 
     fn starts_with(&self, prefix: &Self) -> bool {

@@ -1,8 +1,7 @@
 //! `warm-mcp doctor`: what is there, and what is wrong with it.
 //!
-//! Owns the checks and their report. It makes and changes nothing and never waits: a store that a
-//! running server has open is said to be so and passed over. Putting things right is
-//! [`repair`](crate::repair)'s.
+//! Owns the checks and their report. It makes and changes nothing: of a store that a running server has
+//! open, that server is asked. Putting things right is [`repair`](crate::repair)'s.
 
 use std::{
     fs,
@@ -18,8 +17,10 @@ use warm_engine::{
 
 use crate::{
     greeting::shell_word,
+    memory::{Memory, Reply, Request},
     options::{Doctor, Options},
     repair::{self, Step},
+    shared::SharedMemory,
 };
 
 /// Prints the report, and with `--repair` the plan. Fails when something is wrong in the end.
@@ -152,24 +153,18 @@ fn examine_store(vault: &Vault, options: &Options, report: &mut Report) {
             if let Err(error) = engine.recall(&Recall::default()) {
                 report.problem(error.to_string());
             }
-            describe(&engine.stats(), report);
-            for record in engine.damaged() {
-                report.problem(format!(
-                    "{record}; the other memories are served without it.\n\
-                     Restore the store from a backup to have it back."
-                ));
-            }
+            describe(&engine.stats(), engine.damaged(), report);
         }
         Err(OpenError::NoStore(_)) => {
             report.fact("store", format!("namespace {namespace}: nothing is stored yet"));
         }
-        Err(OpenError::InUse(_)) => report.fact(
-            "store",
-            format!(
-                "namespace {namespace}: a running warm-mcp has it open, so it was not looked into.\n\
-                 Ask that server with its stats tool, or close it first."
-            ),
-        ),
+        Err(OpenError::InUse(_)) => match ask_owner(vault, options) {
+            Ok((stats, damaged)) => {
+                report.fact("open in", "a running warm-mcp, which was asked");
+                describe(&stats, &damaged, report);
+            }
+            Err(problem) => report.problem(problem),
+        },
         // It is among the flaws.
         Err(OpenError::Unfinished(_)) => {}
         Err(error @ (OpenError::Damaged { .. } | OpenError::StoreMissing(_))) => report.problem(format!(
@@ -179,7 +174,24 @@ fn examine_store(vault: &Vault, options: &Options, report: &mut Report) {
     }
 }
 
-fn describe(stats: &Stats, report: &mut Report) {
+/// What the process that has the store open says of it.
+fn ask_owner(vault: &Vault, options: &Options) -> Result<(Stats, Vec<String>), String> {
+    let memory = SharedMemory::visit(vault, options.namespace(), options.limits());
+    let memory = memory.map_err(|error| error.to_string())?;
+    let ask = |request| memory.call(request).map_err(|failure| failure.message);
+    match (ask(Request::Stats)?, ask(Request::Damaged)?) {
+        (Reply::Stats(stats), Reply::Damaged(damaged)) => Ok((*stats, damaged)),
+        _ => Err("the warm-mcp that has the store open gave the answer to another request".to_owned()),
+    }
+}
+
+fn describe(stats: &Stats, damaged: &[String], report: &mut Report) {
+    for record in damaged {
+        report.problem(format!(
+            "{record}; the other memories are served without it.\n\
+             Restore the store from a backup to have it back."
+        ));
+    }
     report.fact(
         "store",
         format!(

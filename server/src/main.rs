@@ -1,6 +1,7 @@
 //! `warm-mcp`: a sealed, searchable memory for AI agents, served over the Model Context Protocol.
 #![forbid(unsafe_code)]
 
+mod cli;
 mod demo;
 mod doctor;
 mod greeting;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let done = match cli.action {
         Some(Action::Demo) => demo::run(&mut std::io::stdout().lock()),
         Some(Action::Doctor(how)) => return doctor::run(&options, how),
+        Some(Action::Memories(command)) => return cli::run(&command, &options),
         None if stdin().is_terminal() => {
             eprintln!("{}", greeting::text(&options));
             Ok(())

@@ -8,6 +8,8 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use warm_engine::{Passphrase, VaultOptions, contract::Limits};
 
+use crate::cli;
+
 /// What a person or a client typed.
 #[derive(Parser)]
 #[command(
@@ -25,8 +27,10 @@ pub struct Cli {
 }
 
 /// What to do instead of serving.
-#[derive(Clone, Copy, PartialEq, Eq, Subcommand)]
+#[derive(Clone, PartialEq, Eq, Subcommand)]
 pub enum Action {
+    #[command(flatten)]
+    Memories(cli::Command),
     /// Show an agent's session on a fresh sealed store in a temporary folder
     Demo,
     /// Check the store and say what is wrong, if anything; makes and changes nothing
@@ -47,6 +51,7 @@ pub struct Doctor {
 
 /// Where the store is, what opens it, and how the server behaves.
 #[derive(Args)]
+#[command(next_help_heading = "Store and server")]
 pub struct Options {
     /// Folder of the store [default: the user's data folder, in `warm`]
     #[arg(long, global = true, value_name = "DIR", env = "WARM_MCP_DATA_DIR")]
@@ -64,15 +69,9 @@ pub struct Options {
     #[arg(long, global = true, value_name = "N", env = "WARM_MCP_MAX_TEXT_BYTES", value_parser = or_empty(max_text_bytes))]
     max_text_bytes: Option<Chosen<u64>>,
 
-    /// Which memories to serve: one store per user, agent or project
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAME",
-        env = "WARM_MCP_NAMESPACE",
-        default_value = DEFAULT_NAMESPACE
-    )]
-    namespace: String,
+    /// Which memories to serve: one store per user, agent or project [default: default]
+    #[arg(long, global = true, value_name = "NAME", env = "WARM_MCP_NAMESPACE")]
+    namespace: Option<String>,
 
     /// Let each call name its own namespace
     #[arg(
@@ -170,10 +169,12 @@ impl Options {
 
     /// The namespace of a call that names none.
     pub fn namespace(&self) -> &str {
-        match self.namespace.as_str() {
-            "" => DEFAULT_NAMESPACE,
-            name => name,
-        }
+        self.chosen_namespace().unwrap_or(DEFAULT_NAMESPACE)
+    }
+
+    /// The namespace that was named, if one was.
+    pub fn chosen_namespace(&self) -> Option<&str> {
+        self.namespace.as_deref().filter(|name| !name.is_empty())
     }
 
     /// The limits of every namespace.

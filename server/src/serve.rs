@@ -34,7 +34,7 @@ fn open(options: &Options) -> Result<Namespaces, String> {
 }
 
 /// Said once in the life of a store.
-fn first_start(vault: &Vault) -> String {
+pub fn first_start(vault: &Vault) -> String {
     let store = vault.data_dir().display();
     match vault.identity_path() {
         Some(identity) => format!(

@@ -100,14 +100,18 @@ fn the_doctor_describes_a_healthy_store_and_makes_nothing() {
 }
 
 #[test]
-fn the_doctor_passes_over_a_store_that_a_server_has_open() {
+fn the_doctor_asks_the_server_that_has_the_store_open() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let store = dir.path().join("store");
     let mut server = Server::start(&store);
+    server.call("remember", json!({"text": "kept"}));
     let (code, stdout, _) = run(&store, &["doctor"]);
     assert_eq!(code, Some(0), "{stdout}");
-    assert!(stdout.contains("a running warm-mcp has it open"), "{stdout}");
-    assert_eq!(server.call("stats", json!({}))["memories"], 0);
+    assert!(
+        stdout.contains("a running warm-mcp, which was asked") && stdout.contains(" 1 memories"),
+        "{stdout}"
+    );
+    assert_eq!(server.call("stats", json!({}))["memories"], 1);
 }
 
 #[cfg(unix)]

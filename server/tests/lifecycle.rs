@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::{Server, run, warm_mcp};
+use common::{Server, damage_a_record, run, warm_mcp};
 use serde_json::json;
 
 #[cfg(unix)]
@@ -139,7 +139,6 @@ fn first_starts_at_once_agree_on_one_identity() {
 
 #[test]
 fn a_record_that_does_not_open_is_named_on_stderr_and_the_others_are_served() {
-    use redb::{ReadableTable, TableDefinition};
     let dir = tempfile::tempdir().expect("a temporary folder");
     let store = dir.path().join("store");
     let mut server = Server::start(&store);
@@ -147,21 +146,7 @@ fn a_record_that_does_not_open_is_named_on_stderr_and_the_others_are_served() {
         server.call("remember", json!({"key": format!("k{n}"), "text": format!("marmalade number {n}")}));
     }
     server.close();
-    let file = fs::read_dir(store.join("stores")).expect("stores").next().expect("one").expect("an entry");
-    let database = redb::Database::open(file.path().join("store.redb")).expect("a store");
-    let transaction = database.begin_write().expect("a transaction");
-    {
-        let records: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("records");
-        let mut records = transaction.open_table(records).expect("a table");
-        let (id, mut row) = {
-            let row = records.iter().expect("rows").nth(7).expect("a row").expect("it reads");
-            (*row.0.value(), row.1.value().to_vec())
-        };
-        *row.last_mut().expect("it is not empty") ^= 1;
-        records.insert(&id, row.as_slice()).expect("it is written");
-    }
-    transaction.commit().expect("it commits");
-    drop(database);
+    damage_a_record(&store);
 
     let mut server = Server::start_with(warm_mcp(&store), |command| {
         command.args(["--log", "trace"]).env("RUST_LOG", "trace");

@@ -33,9 +33,9 @@ const LENGTH: usize = 8 + 2 + 32 + 32;
 /// Far more than a keyring for thousands of recipients needs.
 const LONGEST: u64 = 1 << 20;
 /// scrypt's log2(N) for passphrases: the age tool's own choice, about a second of work.
-const WORK_FACTOR: u8 = 18;
+pub(super) const WORK_FACTOR: u8 = 18;
 /// A store made on a fast machine opens on a slow one; beyond this, a hostile file only burns time.
-const HIGHEST_WORK_FACTOR: u8 = 22;
+pub(super) const HIGHEST_WORK_FACTOR: u8 = 22;
 
 /// The keys of one data directory.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]

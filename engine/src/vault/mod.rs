@@ -13,6 +13,7 @@
 //! stores/<hash>/          one directory per namespace
 //! ```
 
+mod archive_key;
 mod identity;
 mod keyring;
 mod open;
@@ -23,6 +24,8 @@ mod record_keys;
 mod seal;
 mod secret;
 
+pub use archive_key::ArchiveKey;
+pub(crate) use archive_key::UnopenedArchive;
 pub use open::{Vault, VaultOptions};
 pub(crate) use operation_key::OperationKey;
 pub use proof::Prover;

@@ -17,7 +17,7 @@ use warm_engine::{
     Engine,
     contract::{
         Command, CommandLimits, ErrorCode, Forget, Forgotten, Get, List, Listing, Memory as Stored,
-        OperationId, Recall, Recalled, Remember, Remembered, Stats, Write, Written,
+        OperationId, Recall, Recalled, Remember, Remembered, Restore, Restored, Stats, Write, Written,
     },
 };
 
@@ -31,7 +31,10 @@ pub enum Request {
     Get(Get),
     List(List),
     Forget(Forget),
+    Restore(Restore),
     Stats,
+    /// Which records can't be opened.
+    Damaged,
 }
 
 impl Request {
@@ -42,8 +45,9 @@ impl Request {
             | Self::Recall(_)
             | Self::Get(_)
             | Self::List(_)
-            | Self::Stats => false,
-            Self::Command(..) | Self::Remember(_) | Self::Forget(_) => true,
+            | Self::Stats
+            | Self::Damaged => false,
+            Self::Command(..) | Self::Remember(_) | Self::Forget(_) | Self::Restore(_) => true,
         }
     }
 
@@ -51,11 +55,17 @@ impl Request {
     /// or not.
     pub fn expect(&self, recall_ready: bool, writes_are_prompt: bool) -> Expected {
         let soon = match self {
-            Self::Command(Command::View { .. }, _) | Self::Get(_) | Self::List(_) | Self::Stats => true,
+            Self::Command(Command::View { .. }, _)
+            | Self::Get(_)
+            | Self::List(_)
+            | Self::Stats
+            | Self::Damaged => true,
             Self::Recall(_) if !recall_ready => return Expected::OnceIndexed,
             Self::Recall(recall) => recall.query.len() <= PROMPT_BYTES,
             // These may touch any number of memories.
-            Self::Command(Command::Delete { .. } | Command::Rename { .. }, _) | Self::Forget(_) => false,
+            Self::Command(Command::Delete { .. } | Command::Rename { .. }, _)
+            | Self::Forget(_)
+            | Self::Restore(_) => false,
             Self::Command(..) | Self::Remember(_) => writes_are_prompt,
         };
         if soon { Expected::Soon } else { Expected::Later }
@@ -72,7 +82,9 @@ pub enum Reply {
     Get(Box<Stored>),
     List(Listing),
     Forget(Forgotten),
+    Restore(Restored),
     Stats(Box<Stats>),
+    Damaged(Vec<String>),
 }
 
 /// Why a request was not served. `Debug` shows the kind alone: a message may quote what was sent.
@@ -123,6 +135,10 @@ pub trait Memory: Send + Sync {
     /// Serves one request whole, or not at all.
     fn call(&self, request: Request) -> Result<Reply, Failure>;
 
+    /// Hands every memory of one moment to `each`, in the order of names, and returns how many there
+    /// were. `each` may stop it with a failure, which is then the failure of the whole.
+    fn dump(&self, each: &mut dyn FnMut(Stored) -> Result<(), Failure>) -> Result<u64, Failure>;
+
     /// How soon the request can be answered, so that the caller can wait for it in the right place.
     fn expect(&self, request: &Request) -> Expected;
 }
@@ -164,10 +180,12 @@ impl LocalMemory {
             Request::Command(command, limits) => self.write(Write::Command(command, limits), operation)?,
             Request::Remember(remember) => self.write(Write::Remember(remember), operation)?,
             Request::Forget(forget) => self.write(Write::Forget(forget), operation)?,
+            Request::Restore(restore) => self.write(Write::Restore(restore), operation)?,
             Request::Recall(recall) => Reply::Recall(engine.recall(&recall)?),
             Request::Get(get) => Reply::Get(Box::new(engine.get(&get)?)),
             Request::List(list) => Reply::List(engine.list(&list)?),
             Request::Stats => Reply::Stats(Box::new(engine.stats())),
+            Request::Damaged => Reply::Damaged(engine.damaged().to_vec()),
         })
     }
 
@@ -179,6 +197,7 @@ impl LocalMemory {
             Written::Command(told) => Reply::Command(told),
             Written::Remember(remembered) => Reply::Remember(remembered),
             Written::Forget(forgotten) => Reply::Forget(forgotten),
+            Written::Restore(restored) => Reply::Restore(restored),
         })
     }
 }
@@ -188,7 +207,32 @@ impl Memory for LocalMemory {
         self.call_as(None, request)
     }
 
+    fn dump(&self, each: &mut dyn FnMut(Stored) -> Result<(), Failure>) -> Result<u64, Failure> {
+        self.engine.dump(each)
+    }
+
     fn expect(&self, request: &Request) -> Expected {
         request.expect(self.engine.recall_is_ready(), self.writes_are_prompt.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_with_any_metadata_crosses_a_socket_as_it_is() {
+        let memory = json!({
+            "key": "k", "text": "\u{0}\r\n🚀", "title": null, "tags": ["memory-file"], "version": "v", "bytes": 8,
+            "created_at": "2026-01-31T12:00:00.123Z", "updated_at": "2026-01-31T12:00:00.123Z",
+            "metadata": {"float": 0.1 + 0.2, "tiny": 5e-324, "large": u64::MAX, "small": i64::MIN, "nested": [{"": null}]},
+        });
+        let memory: Stored = serde_json::from_value(memory).expect("a memory");
+        let sent = Request::Restore(Restore { memories: vec![memory.clone()], replace: true });
+        let line = serde_json::to_string(&sent).expect("JSON");
+        let Ok(Request::Restore(received)) = serde_json::from_str(&line) else { panic!("{line}") };
+        assert!(received.replace && received.memories == [memory]);
     }
 }

@@ -87,6 +87,10 @@ impl Drop for Endpoint {
         // What is left is replaced by the next owner.
         let _ = fs::remove_file(&self.note);
         let _ = fs::remove_file(&self.socket);
+        if let Some(home) = self.socket.parent() {
+            // Goes only if no other socket is in it.
+            let _ = fs::remove_dir(home);
+        }
     }
 }
 

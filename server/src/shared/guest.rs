@@ -17,7 +17,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use warm_engine::{
     Prover, Seat,
-    contract::{Limits, OperationId},
+    contract::{Limits, Memory as Stored, OperationId},
 };
 
 use super::{
@@ -33,24 +33,30 @@ const STALL: Duration = Duration::from_secs(5);
 
 /// A question to the owner.
 #[derive(Serialize)]
-pub struct Ask<'a> {
-    pub operation: Option<OperationId>,
-    pub request: &'a Request,
+pub enum Ask<'a> {
+    /// Answered by one [`Told::Outcome`].
+    Request { operation: Option<OperationId>, request: &'a Request },
+    /// Answered by a [`Told::Memory`] for each, and [`Told::Dumped`] at the end.
+    Dump,
 }
 
 /// The same, as the owner reads it.
 #[derive(Deserialize)]
-pub struct Asked {
-    pub operation: Option<OperationId>,
-    pub request: Request,
+pub enum Asked {
+    Request { operation: Option<OperationId>, request: Request },
+    Dump,
 }
 
-/// An answer.
+/// An answer, or a part of one.
 #[derive(Serialize, Deserialize)]
-pub struct Told {
-    pub outcome: Result<Reply, Failure>,
-    /// Whether the owner's index is filled.
-    pub recall_ready: bool,
+pub enum Told {
+    Outcome {
+        outcome: Result<Reply, Failure>,
+        /// Whether the owner's index is filled.
+        recall_ready: bool,
+    },
+    Memory(Box<Stored>),
+    Dumped(Result<u64, Failure>),
 }
 
 /// Why a request got no answer.
@@ -122,22 +128,55 @@ impl Guest {
         request: &Request,
     ) -> Result<Result<Reply, Failure>, Lost> {
         let started = Instant::now();
-        let idle = self.idle().pop();
-        let mut stream = match idle {
-            Some(stream) => stream,
-            None => self.connect().map_err(|error| self.lost(&error))?,
+        let mut stream = self.ask(&Ask::Request { operation, request }).map_err(|error| self.lost(&error))?;
+        let Told::Outcome { outcome, recall_ready } =
+            self.told(&mut stream).map_err(|error| self.lost(&error))?
+        else {
+            return Err(Lost::Gone);
         };
-        let told = self.ask(&mut stream, &Ask { operation, request }).map_err(|error| self.lost(&error))?;
         self.idle().push(stream);
-        self.recall_ready.store(told.recall_ready, Ordering::Relaxed);
+        self.recall_ready.store(recall_ready, Ordering::Relaxed);
         if request.is_write() {
             self.writes_are_prompt.store(is_prompt(started.elapsed()), Ordering::Relaxed);
         }
-        Ok(told.outcome)
+        Ok(outcome)
     }
 
-    fn ask(&self, stream: &mut Stream, ask: &Ask<'_>) -> io::Result<Told> {
-        wire::write(stream, ask)?;
+    /// Asks the owner for every memory of one moment.
+    pub fn dump(
+        &self,
+        each: &mut dyn FnMut(Stored) -> Result<(), Failure>,
+    ) -> Result<Result<u64, Failure>, Lost> {
+        let mut stream = self.ask(&Ask::Dump).map_err(|error| self.lost(&error))?;
+        loop {
+            match self.told(&mut stream).map_err(|error| self.lost(&error))? {
+                Told::Memory(memory) => {
+                    if let Err(stop) = each(*memory) {
+                        // The rest is not read, so the connection is of no more use.
+                        return Ok(Err(stop));
+                    }
+                }
+                Told::Dumped(outcome) => {
+                    self.idle().push(stream);
+                    return Ok(outcome);
+                }
+                Told::Outcome { .. } => return Err(Lost::Gone),
+            }
+        }
+    }
+
+    /// Sends a question, and returns where its answer comes.
+    fn ask(&self, ask: &Ask<'_>) -> io::Result<Stream> {
+        let idle = self.idle().pop();
+        let mut stream = match idle {
+            Some(stream) => stream,
+            None => self.connect()?,
+        };
+        wire::write(&mut stream, ask)?;
+        Ok(stream)
+    }
+
+    fn told(&self, stream: &mut Stream) -> io::Result<Told> {
         // A slow answer is waited for as long as the owner meets others.
         let stalled = || match self.connect() {
             Ok(_) => Ok(()),

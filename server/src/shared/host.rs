@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use warm_engine::{Engine, Prover, Seat};
+use warm_engine::{Engine, Prover, Seat, contract::ErrorCode};
 
 use super::{
     endpoint::Endpoint,
@@ -26,7 +26,10 @@ use super::{
     local_socket::{Listener, Stream},
     wire::{self, LONGEST},
 };
-use crate::{handler::fault, memory::LocalMemory};
+use crate::{
+    handler::fault,
+    memory::{Failure, LocalMemory, Memory},
+};
 
 /// How long a request in progress may keep the owner from ending.
 const PARTING: Duration = Duration::from_secs(5);
@@ -193,15 +196,32 @@ fn serve(stream: &mut Stream, rooms: &Rooms) -> io::Result<()> {
     let Some(engine) = engine else { return Ok(()) };
     let memory = LocalMemory::new(engine);
     let never = || Ok(());
-    while let Some(Asked { operation, request }) = wire::read(stream, LONGEST, never)? {
-        let served = catch_unwind(AssertUnwindSafe(|| memory.call_as(operation, request)));
-        let outcome = served.unwrap_or_else(|_| Err(fault()));
-        if outcome.is_err() && rooms.is_closing() {
-            // It may have failed for that reason alone: the next owner is asked again.
-            return Ok(());
-        }
-        let recall_ready = memory.engine().recall_is_ready();
-        wire::write(stream, &Told { outcome, recall_ready })?;
+    while let Some(asked) = wire::read(stream, LONGEST, never)? {
+        let told = match asked {
+            Asked::Request { operation, request } => {
+                let served = catch_unwind(AssertUnwindSafe(|| memory.call_as(operation, request)));
+                let outcome = served.unwrap_or_else(|_| Err(fault()));
+                if outcome.is_err() && rooms.is_closing() {
+                    // It may have failed for that reason alone: the next owner is asked again.
+                    return Ok(());
+                }
+                Told::Outcome { outcome, recall_ready: memory.engine().recall_is_ready() }
+            }
+            Asked::Dump => Told::Dumped(dump(stream, &memory)?),
+        };
+        wire::write(stream, &told)?;
     }
     Ok(())
+}
+
+/// Sends every memory. The outer error is the connection's.
+fn dump(stream: &mut Stream, memory: &LocalMemory) -> io::Result<Result<u64, Failure>> {
+    let mut broken = None;
+    let outcome = memory.dump(&mut |memory| {
+        wire::write(stream, &Told::Memory(Box::new(memory))).map_err(|error| {
+            broken = Some(error);
+            Failure::new(ErrorCode::Internal, "The connection ended.")
+        })
+    });
+    broken.map_or(Ok(outcome), Err)
 }

@@ -16,6 +16,7 @@ mod local_socket;
 mod wire;
 
 use std::{
+    cell::Cell,
     sync::{
         Arc, Mutex, PoisonError, RwLock, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -26,7 +27,7 @@ use std::{
 
 use warm_engine::{
     Engine, OpenError, Seat, Vault,
-    contract::{ErrorCode, Limits, OperationId},
+    contract::{ErrorCode, Limits, Memory as Stored, OperationId},
 };
 
 use crate::memory::{Expected, Failure, LocalMemory, Memory, Reply, Request};
@@ -98,6 +99,7 @@ struct Shared {
     vault: Vault,
     seat: Seat,
     limits: Limits,
+    part: Part,
     role: RwLock<Role>,
     /// Held by the one that looks for a new role.
     election: Mutex<()>,
@@ -109,6 +111,13 @@ struct Shared {
     /// Names this process among the clients of a store.
     client: [u8; 16],
     counter: AtomicU64,
+}
+
+/// What this process would be to the store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Any,
+    Guest,
 }
 
 /// What this process is to the store.
@@ -140,10 +149,29 @@ impl Role {
 impl SharedMemory {
     /// Owns or joins the store of a namespace; makes an empty one where there is none.
     pub fn open(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, ShareError> {
+        Self::take_part(vault, Seat::of(vault, namespace)?, limits, Part::Any)
+    }
+
+    /// Owns or joins the store of a namespace, if there is one; makes nothing.
+    pub fn open_existing(vault: &Vault, namespace: &str, limits: Limits) -> Result<Option<Self>, ShareError> {
+        let seat = Seat::of(vault, namespace)?;
+        if !seat.has_store()? {
+            return Ok(None);
+        }
+        Self::take_part(vault, seat, limits, Part::Any).map(Some)
+    }
+
+    /// Joins the process that has the store of a namespace open. Never opens it itself.
+    pub fn visit(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, ShareError> {
+        Self::take_part(vault, Seat::of(vault, namespace)?, limits, Part::Guest)
+    }
+
+    fn take_part(vault: &Vault, seat: Seat, limits: Limits, part: Part) -> Result<Self, ShareError> {
         let shared = Arc::new(Shared {
             vault: vault.clone(),
-            seat: Seat::of(vault, namespace)?,
+            seat,
             limits,
+            part,
             role: RwLock::new(Role::None),
             election: Mutex::default(),
             opened: Mutex::default(),
@@ -199,6 +227,34 @@ impl Memory for SharedMemory {
                 return Err(unsettled(request.is_write()));
             }
             role = shared.elect(&role).map_err(|error| error.failure())?;
+        }
+    }
+
+    /// When the owner ends in the middle, so does this: what was handed over can't be taken back.
+    fn dump(&self, each: &mut dyn FnMut(Stored) -> Result<(), Failure>) -> Result<u64, Failure> {
+        let begun = Cell::new(false);
+        let mut each = |memory| {
+            begun.set(true);
+            each(memory)
+        };
+        let lost = match self.shared.role() {
+            Role::Owner(owner) => return owner.memory.dump(&mut each),
+            Role::Guest(guest) => match guest.dump(&mut each) {
+                Ok(outcome) => return outcome,
+                Err(lost) => lost,
+            },
+            Role::None => Lost::Gone,
+        };
+        match lost {
+            Lost::Silent { process } => Err(silent(process, false)),
+            Lost::Gone if begun.get() => Err(Failure::new(
+                ErrorCode::StoreUnavailable,
+                "The warm-mcp that had the store open ended in the middle: run this again.",
+            )),
+            Lost::Gone => {
+                self.shared.elect(&self.shared.role()).map_err(|error| error.failure())?;
+                self.dump(&mut each)
+            }
         }
     }
 
@@ -275,7 +331,9 @@ impl Shared {
             if self.closing.load(Ordering::SeqCst) {
                 return Err(ShareError::Closing);
             }
-            if let Some(claim) = self.seat.try_claim()? {
+            if self.part == Part::Any
+                && let Some(claim) = self.seat.try_claim()?
+            {
                 return self.own(claim).map(|owner| Role::Owner(Arc::new(owner)));
             }
             let reason = match Guest::join(&self.seat, self.vault.prover(self.seat.namespace()), &self.limits)

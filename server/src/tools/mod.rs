@@ -240,6 +240,9 @@ fn answer(reply: Reply) -> Result<Answer, Failure> {
         Reply::Get(reply) => as_json(&reply),
         Reply::List(reply) => as_json(&reply),
         Reply::Forget(reply) => as_json(&reply),
+        // No tool asks for it.
+        Reply::Restore(reply) => as_json(&reply),
+        Reply::Damaged(reply) => as_json(&reply),
         Reply::Stats(reply) => as_json(&reply),
     }
 }

@@ -272,7 +272,69 @@ fn message(line: &str) -> Value {
 
 /// Runs `warm-mcp` to its end and returns status, stdout and stderr.
 pub fn run(dir: &Path, arguments: &[impl AsRef<OsStr>]) -> (Option<i32>, String, String) {
-    let output = warm_mcp(dir).args(arguments).stdin(Stdio::null()).output().expect("warm-mcp starts");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (output.status.code(), text(output.stdout), text(output.stderr))
+    finish(warm_mcp(dir).args(arguments))
+}
+
+/// Runs a command to its end, which must come in time, and returns status, stdout and stderr.
+pub fn finish(command: &mut Command) -> (Option<i32>, String, String) {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let read = |mut pipe: Box<dyn Read + Send>| {
+        thread::spawn(move || {
+            let mut text = String::new();
+            pipe.read_to_string(&mut text).expect("UTF-8");
+            text
+        })
+    };
+    let stdout = read(Box::new(child.stdout.take().expect("a pipe")));
+    let stderr = read(Box::new(child.stderr.take().expect("a pipe")));
+    let status = ended(&mut child);
+    (status.code(), stdout.join().expect("it was read"), stderr.join().expect("it was read"))
+}
+
+/// Runs a command of the owner that must succeed; returns what it prints.
+pub fn owner(dir: &Path, arguments: &[impl AsRef<OsStr>]) -> String {
+    let (code, stdout, stderr) = run(dir, arguments);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    stdout
+}
+
+/// Every memory of the store in `dir`, whole, without what changes with every write.
+pub fn memories(dir: &Path) -> Vec<Value> {
+    let exported = owner(dir, &["export", "-"]);
+    let memory = |line: &str| {
+        let mut memory: Value = serde_json::from_str(line).expect("a line of JSON");
+        memory.as_object_mut().expect("an object").remove("version").expect("a memory has one");
+        memory
+    };
+    exported.lines().map(memory).collect()
+}
+
+/// Makes one memory of the only store in `store` impossible to open.
+pub fn damage_a_record(store: &Path) {
+    use redb::{ReadableTable, TableDefinition};
+    let file =
+        std::fs::read_dir(store.join("stores")).expect("stores").next().expect("one").expect("an entry");
+    let database = redb::Database::open(file.path().join("store.redb")).expect("a store");
+    let transaction = database.begin_write().expect("a transaction");
+    {
+        let records: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("records");
+        let mut records = transaction.open_table(records).expect("a table");
+        let (id, mut row) = {
+            let row = records.iter().expect("rows").nth(7).expect("a row").expect("it reads");
+            (*row.0.value(), row.1.value().to_vec())
+        };
+        *row.last_mut().expect("it is not empty") ^= 1;
+        records.insert(&id, row.as_slice()).expect("it is written");
+    }
+    transaction.commit().expect("it commits");
+}
+
+/// What lies in a folder, by name.
+pub fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).expect("a folder");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
+    let mut names: Vec<_> = entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }
