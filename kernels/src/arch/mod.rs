@@ -20,7 +20,7 @@ mod aarch64;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-pub(crate) use kernel::{BATCH, Blocks, CHUNK, Kernel, Packed, QUERY_TILE, Rows};
+pub(crate) use kernel::{BATCH, Blocks, CHUNK, Kernel, Look, Packed, QUERY_TILE, ROOM, Rows};
 pub(crate) use scalar::opaque;
 
 use crate::Isa;

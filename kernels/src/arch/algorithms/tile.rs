@@ -12,7 +12,7 @@ use super::{BURST, in_streams};
 use crate::{
     arch::{Blocks, CHUNK, Packed, QUERY_TILE, Rows, vector::Vector},
     line::{LINE, Line},
-    search::{Best, SPARE},
+    search::Best,
 };
 
 /// Of the eight rows from `first`, of which `left` exist, those that are allowed, a bit each.
@@ -30,7 +30,7 @@ pub(super) fn wanted(allowed: Option<&[u64]>, first: usize, left: usize) -> u8 {
 /// # Safety
 /// `queries` is valid for `Q * width` words, `blocks` for the blocks that the rows from `row` on lie in.
 #[inline(always)]
-unsafe fn tile<V: Vector, const Q: usize, const B: usize>(
+pub(super) unsafe fn tile<V: Vector, const Q: usize, const B: usize>(
     queries: *const u64,
     blocks: *const u64,
     width: usize,
@@ -140,10 +140,10 @@ pub(crate) unsafe fn scan_blocks<V: Vector, const B: usize>(
             // SAFETY: the blocks are complete.
             unsafe {
                 if whole {
-                    gather::<V, B>(here, tile_blocks, query, allowed, best);
+                    compare::<V, B>(here, tile_blocks, query, allowed, best);
                     block += tile_blocks;
                 } else {
-                    gather::<V, 1>(here, 1, query, allowed, best);
+                    compare::<V, 1>(here, 1, query, allowed, best);
                     block += 1;
                 }
             }
@@ -151,38 +151,28 @@ pub(crate) unsafe fn scan_blocks<V: Vector, const B: usize>(
     }
 }
 
-/// One query against the first `count` blocks: every row that is near enough becomes a key. Such
-/// rows are many here, since a prefix stage keeps thousands, so nothing branches on whether a row is one.
+/// One query against the first `count` blocks.
 ///
 /// # Safety
 /// There are `count` blocks.
 #[inline(always)]
-unsafe fn gather<V: Vector, const B: usize>(
+unsafe fn compare<V: Vector, const B: usize>(
     blocks: Blocks<'_>,
     count: usize,
     query: &[u64],
     allowed: Option<&[u64]>,
     best: &mut Best,
 ) {
-    const { assert!(B * 8 <= SPARE) };
     let Blocks { lines, width, first, rows } = blocks;
-    let mut row = 0;
-    while row < count * 8 {
-        let spare = best.spare().as_mut_ptr();
+    for row in (0..count * 8).step_by(B * V::LANES) {
         let limit = best.limit();
-        let mut keys = 0;
-        // SAFETY: the caller's promise, passed on; `B` vectors are `SPARE` keys at most.
+        // SAFETY: the caller's promise, passed on.
         unsafe {
-            let [totals] = tile::<V, 1, B>(query.as_ptr(), lines.as_ptr().cast(), width, row, &[limit]);
-            for (b, total) in totals.into_iter().enumerate() {
-                let row = row + b * V::LANES;
-                let (group, lane) = (row / 8 * 8, row % 8);
-                let wanted = wanted(allowed, first + group, rows - group) >> lane;
-                keys += total.keys(wanted, limit, first + row, spare.add(keys));
+            let totals = tile::<V, 1, B>(query.as_ptr(), lines.as_ptr().cast(), width, row, &[limit]);
+            if any_below(&totals) {
+                offer(&totals[0], first, rows, row, allowed, limit, best);
             }
         }
-        best.take(keys);
-        row += B * V::LANES;
     }
 }
 
