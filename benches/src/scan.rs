@@ -38,14 +38,14 @@ pub struct Options {
     /// A file whose lines are coded, plain or .gz; without it, a seeded mixture with clusters.
     #[arg(long, value_name = "FILE")]
     texts: Option<PathBuf>,
-    /// Bits of the prefix plane of the two-stage scan; a sixth of the bits by default, or all of 256.
+    /// Bits of the prefix plane of the two-stage scan; a sixth of the bits by default.
     #[arg(long, value_name = "BITS")]
     prefix: Option<usize>,
     /// The most rows that the prefix stage keeps; a sixteenth of all by default.
     #[arg(long, value_name = "ROWS")]
     keep: Option<usize>,
     /// Standard deviations of a prefix distance that the two-stage scan allows for.
-    #[arg(long, value_name = "Z", default_value_t = 2.5)]
+    #[arg(long, value_name = "Z", default_value_t = 2.0)]
     margin: f64,
     /// What codes and queries are drawn from.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -123,7 +123,7 @@ fn measure(options: &Options) -> Result<(), Failure> {
     });
     let exact = kernels.scan_many(&codes, &views, &search)?;
 
-    let prefix = options.prefix.unwrap_or((options.bits / 6).next_multiple_of(64).max(256).min(options.bits));
+    let prefix = options.prefix.unwrap_or((options.bits / 6).next_multiple_of(64));
     codes.set_prefix(prefix)?;
     let keep = options.keep.unwrap_or(codes.len() / 16).max(options.k);
     let stages = TwoStage::new(search).at_most(keep).margin(options.margin);

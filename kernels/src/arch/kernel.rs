@@ -98,8 +98,6 @@ pub(crate) trait Kernel: Send + Sync {
     fn compare(&self, planes: &[u64], stride: usize, than: u64, ties: &[u64], out: &mut [u64]);
     /// Offers every allowed row that may be near enough to `best`.
     fn scan(&self, rows: Rows<'_>, query: &[u64], allowed: Allowed<'_>, best: &mut Best);
-    /// The same over interleaved blocks.
-    fn scan_blocks(&self, blocks: Blocks<'_>, query: &[u64], allowed: Allowed<'_>, best: &mut Best);
     /// The distance of every row of the blocks, at most `u16::MAX`; `out` has room for whole blocks.
     fn distances(&self, blocks: Blocks<'_>, query: &[u64], out: &mut [u16]);
     /// How many of the numbers, a multiple of 64 of them, are in the range.
@@ -173,8 +171,6 @@ macro_rules! kernel {
                     = stages::distances;
                 fn scan(rows: $crate::arch::Rows<'_>, query: &[u64], allowed: Option<&[u64]>,
                     best: &mut $crate::search::Best) = scan::scan;
-                fn scan_blocks(blocks: $crate::arch::Blocks<'_>, query: &[u64], allowed: Option<&[u64]>,
-                    best: &mut $crate::search::Best) = tile::scan_blocks;
                 fn scan_many(rows: $crate::arch::Rows<'_>, queries: $crate::arch::Packed<'_>,
                     allowed: Option<&[u64]>, scratch: &mut [$crate::line::Line],
                     best: &mut [$crate::search::Best]) = tile::scan_many;

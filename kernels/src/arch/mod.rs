@@ -10,6 +10,8 @@
 #![allow(unsafe_code)]
 
 mod algorithms;
+#[cfg(test)]
+mod guards;
 #[macro_use]
 mod kernel;
 mod scalar;

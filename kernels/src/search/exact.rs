@@ -31,14 +31,7 @@ impl Kernels {
             search.threads,
             |from, to| {
                 let mut best = Best::new(search.k, codes.len(), limit)?;
-                if search.k == 0 || from == to {
-                    return Ok(best);
-                }
-                if codes.prefix_bits() == Some(codes.bits()) {
-                    // Interleaved rows are the same rows, and no sum goes across lanes.
-                    let blocks = codes.prefix_part(from, to)?;
-                    self.raw().scan_blocks(blocks, query.words(), search.allowed_words(), &mut best);
-                } else {
+                if search.k > 0 && from < to {
                     let rows = codes.part(from, to);
                     self.raw().scan(rows, query.words(), search.allowed_words(), &mut best);
                 }

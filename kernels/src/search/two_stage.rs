@@ -6,7 +6,7 @@
 //! then the rows within it. All of it is counted and never drawn: the answer depends on no thread, no
 //! instruction set and no chance.
 
-use std::ops::RangeInclusive;
+use std::{cell::Cell, ops::RangeInclusive};
 
 use rayon::prelude::*;
 
@@ -86,13 +86,19 @@ pub struct Scored {
 const FIRST: usize = 256;
 
 /// Prefix distances that a sample takes for each guess of how many rows are how near.
-const SAMPLE: usize = 256 * 64;
+const SAMPLE: usize = 128 * 64;
 
 /// Rows of a part that is worth a thread.
 const PART: usize = 16 << 10;
 
 /// No row's prefix distance: rows that aren't allowed, and those beyond the last.
 const NONE: u16 = u16::MAX;
+
+thread_local! {
+    /// The distances of a thread's last search, to be overwritten by those of its next: to ask for memory
+    /// and to clear it took a tenth of a search. Two bytes a row stay with the thread.
+    static NUMBERS: Cell<Vec<u16>> = const { Cell::new(Vec::new()) };
+}
 
 impl Kernels {
     /// The rows nearest to `query` among those whose prefix is near enough; see [`TwoStage`].
@@ -114,7 +120,9 @@ impl Kernels {
         }
         let numbers = self.prefix_distances(codes, &query.words()[..prefix / 64], &stages.search)?;
         let run = Run { kernels: self, codes, query, stages, prefix, numbers };
-        Ok(neighbours(run.search()?.into_sorted()))
+        let best = run.search();
+        NUMBERS.set(run.numbers);
+        Ok(neighbours(best?.into_sorted()))
     }
 
     /// [`Kernels::scan_two_stage`], its rows rescored by `score`, the highest first (by
@@ -144,8 +152,10 @@ impl Kernels {
     fn prefix_distances(self, codes: &Codes, query: &[u64], search: &Search<'_>) -> Result<Vec<u16>> {
         let rows = codes.len();
         let room = rows.next_multiple_of(64);
-        let mut numbers = Vec::new();
-        numbers.try_reserve_exact(room).map_err(|_| Error::OutOfMemory(room.saturating_mul(2)))?;
+        let mut numbers = NUMBERS.take();
+        numbers.truncate(room);
+        let more = room - numbers.len();
+        numbers.try_reserve_exact(more).map_err(|_| Error::OutOfMemory(more.saturating_mul(2)))?;
         numbers.resize(room, NONE);
         let part = part_of(rows, search.threads);
         let fill = |(at, numbers): (usize, &mut [u16])| {
@@ -204,7 +214,7 @@ impl Run<'_> {
         let mut look = self.look(None);
         let mut kept = 0;
         if self.stages.margin.is_finite() {
-            let (near, count) = self.near(keep.min(FIRST.max(32 * k)), k, last);
+            let (near, count) = self.near(keep.min(FIRST.max(k.saturating_mul(32))), k, last);
             if count <= keep {
                 self.scan(0..=near, count, count, look, &mut best)?;
                 // Too few are all that there are within the search's own distance.
@@ -218,7 +228,7 @@ impl Run<'_> {
             let count = self.count(from..=last);
             if kept + count <= keep {
                 self.scan(from..=last, count, count, look, &mut best)?;
-            } else {
+            } else if kept < keep {
                 let (cut, nearer, within) = self.cut(from..=last, count, keep - kept);
                 if cut > from {
                     self.scan(from..=cut - 1, nearer, nearer, look, &mut best)?;

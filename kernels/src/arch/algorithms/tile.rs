@@ -8,9 +8,9 @@
 //! Rows that lie one after the other are interleaved a chunk at a time, small enough for the first
 //! cache, and then compared with every query, while the next chunk is on its way from memory.
 
-use super::{BURST, in_streams};
+use super::in_streams;
 use crate::{
-    arch::{Blocks, CHUNK, Packed, QUERY_TILE, Rows, vector::Vector},
+    arch::{CHUNK, Packed, QUERY_TILE, Rows, vector::Vector},
     line::{LINE, Line},
     search::Best,
 };
@@ -101,76 +101,6 @@ pub(super) unsafe fn offer<V: Vector, const B: usize>(
                     total.store(sums.as_mut_ptr().add(lane));
                     best.offer(first + group, &sums, limit, below);
                 }
-            }
-        }
-    }
-}
-
-/// Words of a row up to which several blocks are read together.
-const IN_ONE_TILE: usize = 4;
-
-/// See [`crate::arch::Kernel::scan_blocks`].
-#[inline(always)]
-pub(crate) unsafe fn scan_blocks<V: Vector, const B: usize>(
-    blocks: Blocks<'_>,
-    query: &[u64],
-    allowed: Option<&[u64]>,
-    best: &mut Best,
-) {
-    let Blocks { lines, width, first, rows } = blocks;
-    let count = rows.div_ceil(8);
-    assert!(width > 0 && query.len() == width && first.is_multiple_of(8));
-    assert!(lines.len() / width >= count);
-    // A step is a whole number of tiles, and a burst long enough for a turn.
-    let tile_blocks = (B * V::LANES).div_ceil(8);
-    let step = (BURST / (width * LINE)).max(1).next_multiple_of(tile_blocks);
-    let steps = count.div_ceil(step);
-    for turn in 0..steps {
-        let from = in_streams(turn, steps) * step;
-        let mut block = from;
-        while block < count.min(from + step) {
-            // Blocks of many lines one by one: memory is slower when it is read out of order.
-            let whole = width <= IN_ONE_TILE && block + tile_blocks <= count;
-            let here = Blocks {
-                lines: &lines[block * width..],
-                width,
-                first: first + block * 8,
-                rows: rows - block * 8,
-            };
-            // SAFETY: the blocks are complete.
-            unsafe {
-                if whole {
-                    compare::<V, B>(here, tile_blocks, query, allowed, best);
-                    block += tile_blocks;
-                } else {
-                    compare::<V, 1>(here, 1, query, allowed, best);
-                    block += 1;
-                }
-            }
-        }
-    }
-}
-
-/// One query against the first `count` blocks.
-///
-/// # Safety
-/// There are `count` blocks.
-#[inline(always)]
-unsafe fn compare<V: Vector, const B: usize>(
-    blocks: Blocks<'_>,
-    count: usize,
-    query: &[u64],
-    allowed: Option<&[u64]>,
-    best: &mut Best,
-) {
-    let Blocks { lines, width, first, rows } = blocks;
-    for row in (0..count * 8).step_by(B * V::LANES) {
-        let limit = best.limit();
-        // SAFETY: the caller's promise, passed on.
-        unsafe {
-            let totals = tile::<V, 1, B>(query.as_ptr(), lines.as_ptr().cast(), width, row, &[limit]);
-            if any_below(&totals) {
-                offer(&totals[0], first, rows, row, allowed, limit, best);
             }
         }
     }
