@@ -249,7 +249,7 @@ fn a_margin_loses_few_rows_and_the_same_ones_everywhere() {
     let mut rng = Rng::new(20);
     // Rows at every distance from a few centres, so that neighbours stand out more or less.
     let centres: Vec<_> = (0..20).map(|_| random(1_024, &mut rng)).collect();
-    let mut near = |rng: &mut Rng| {
+    let near = |rng: &mut Rng| {
         let mut row = centres[rng.below(20) as usize].clone();
         for _ in 0..rng.below(500) {
             let at = rng.below(1_024) as usize;

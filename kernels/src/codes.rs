@@ -299,7 +299,7 @@ impl Codes {
     pub(crate) fn prefix_part(&self, from: usize, to: usize) -> Result<Blocks<'_>> {
         let Prefix { lines, width } = self.prefix.as_ref().ok_or(Error::NoPrefix)?;
         let lines = &lines[from / 8 * width..to.div_ceil(8) * width];
-        Ok(Blocks { lines, width: *width, first: from, rows: to - from })
+        Ok(Blocks { lines, width: *width, rows: to - from })
     }
 }
 

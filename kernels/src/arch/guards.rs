@@ -67,7 +67,7 @@ fn what_a_first_stage_writes_is_as_long_as_it_says() {
                 rng.fill(line::words_mut(&mut lines));
                 let mut query = vec![0; width];
                 rng.fill(&mut query);
-                let blocks = Blocks { lines: &lines, width, first: 0, rows };
+                let blocks = Blocks { lines: &lines, width, rows };
                 let room = rows.next_multiple_of(64);
                 let [found, expected] = [kernel, scalar].map(|kernel| {
                     let mut out = vec![7; room + 64];

@@ -34,8 +34,6 @@ pub(crate) struct Blocks<'a> {
     pub lines: &'a [Line],
     /// Words of a row.
     pub width: usize,
-    /// The number of the first row; a multiple of 8.
-    pub first: usize,
     /// How many rows there are.
     pub rows: usize,
 }

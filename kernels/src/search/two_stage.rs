@@ -28,11 +28,14 @@ use crate::{
 /// is thus kept with the probability that a normal deviate is at most `margin`, and rows nearer than it with
 /// a higher one:
 ///
-/// | margin | the k-th row is kept | all of the k nearest, measured |
+/// | margin | the k-th row is kept, at least | of the ten nearest kept, measured |
 /// |---|---|---|
-/// | 1.5 | 0.933 | 0.96 |
-/// | 2.0 | 0.977 | 0.985 |
-/// | 2.5 | 0.994 | 0.997 |
+/// | 1.5 | 0.933 | 0.982 to 0.984 |
+/// | 2.0 | 0.977 | 0.992 to 0.997 |
+/// | 2.5 | 0.994 | 0.994 to 0.999 |
+///
+/// (Measured on 250,000 short texts, a prefix of 192 of 1,024 bits and a `keep` of a sixteenth of the rows, which
+/// is what limits the last line.)
 ///
 /// Where a row is long, its first bits, at least twice the prefix, are compared before the rest is
 /// read, with half a standard deviation more of margin. `keep` bounds the budget: where more rows than that

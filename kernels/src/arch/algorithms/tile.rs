@@ -1,4 +1,4 @@
-//! Queries by rows in tiles: what a scan of many queries and a scan of interleaved rows have in common.
+//! Queries by rows in tiles: what a scan of many queries and the first of two stages have in common.
 //!
 //! A row is a lane: line `w` of a block holds word `w` of eight rows, a query's word is broadcast
 //! to all lanes, and a lane's sum is a distance with nothing left to add across lanes. A tile of
