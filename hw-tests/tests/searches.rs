@@ -258,10 +258,10 @@ fn a_margin_loses_few_rows_and_the_same_ones_everywhere() {
         row
     };
     let mut codes = Codes::with_prefix(1_024, 192).expect("codes");
-    for _ in 0..20_000 {
+    for _ in 0..8_000 {
         codes.push(&near(&mut rng)).expect("push");
     }
-    let queries: Vec<_> = (0..20).map(|_| near(&mut rng)).collect();
+    let queries: Vec<_> = (0..12).map(|_| near(&mut rng)).collect();
     let half = Bitmap::of(codes.len(), (0..codes.len()).filter(|row| row % 3 != 0)).expect("bitmap");
     let free = Search::nearest(10);
     for search in [free, free.among(&half), free.within(300), free.threads(Threads::Pool)] {
