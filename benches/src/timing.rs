@@ -25,6 +25,23 @@ pub fn best_in_turns<const N: usize>(rounds: usize, mut jobs: [&mut dyn FnMut();
     best
 }
 
+/// Seconds of each of `count` jobs' best round. All are done once in a round, in order, so that each finds the
+/// caches as the others leave them; and each is timed alone, so that what else runs on the machine meets
+/// few of them in every round.
+pub fn best_of_each(rounds: usize, count: usize, mut job: impl FnMut(usize)) -> Vec<f64> {
+    let mut best = vec![f64::INFINITY; count];
+    for round in 0..=rounds {
+        for (at, best) in best.iter_mut().enumerate() {
+            let start = Instant::now();
+            job(at);
+            if round > 0 {
+                *best = best.min(start.elapsed().as_secs_f64());
+            }
+        }
+    }
+    best
+}
+
 /// Seconds of the best round of one job.
 pub fn best(rounds: usize, mut job: impl FnMut()) -> f64 {
     let [best] = best_in_turns(rounds, [&mut job]);

@@ -1,6 +1,6 @@
 //! What each operation means, one bit at a time.
 
-use warm_kernels::{Codes, HypervectorView, Neighbour, Search};
+use warm_kernels::{Codes, HypervectorView, Neighbour, Rng, Search};
 
 /// The bits of a hypervector.
 pub fn bits<'a>(a: impl Into<HypervectorView<'a>>) -> Vec<bool> {
@@ -33,6 +33,32 @@ pub fn bundle(inputs: &[(Vec<bool>, i64)], ties: &[bool]) -> Vec<bool> {
             if ones == 0 { ties[at] } else { ones > 0 }
         })
         .collect()
+}
+
+/// For each bit, the weight of the inputs with a one there; of a negative weight, of those with a zero.
+pub fn counts(inputs: &[(Vec<bool>, i64)]) -> Vec<u64> {
+    (0..inputs[0].0.len())
+        .map(|at| {
+            let counted = |(bits, weight): &&(Vec<bool>, i64)| bits[at] == (*weight > 0);
+            inputs.iter().filter(counted).map(|(_, weight)| weight.unsigned_abs()).sum()
+        })
+        .collect()
+}
+
+/// What the counters of a bundle add to its seed for the bits that tie, as the documentation has it.
+pub fn digest(counts: &[u64]) -> u64 {
+    let mut sum = 0u64;
+    for plane in 0..32u64 {
+        for (at, counts) in (0u64..).zip(counts.chunks(64)) {
+            let bit = |bit: usize| (counts[bit] >> plane & 1) << bit;
+            let word = (0..64).map(bit).sum::<u64>();
+            if word != 0 {
+                let place = (plane << 32 | at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                sum = sum.wrapping_add(Rng::new(word ^ place).next_u64());
+            }
+        }
+    }
+    sum
 }
 
 /// Every row compared, sorted, cut.

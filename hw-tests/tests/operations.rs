@@ -115,9 +115,10 @@ fn operations_on_whole_matrices_equal_those_on_rows() {
 
 /// What a bundle of these is, with the ties that its seed gives.
 fn majority(inputs: &[(&Hypervector, i32)], seed: u64) -> Vec<bool> {
-    let ties = random(inputs[0].0.bits(), &mut Rng::new(seed));
+    let bits = inputs[0].0.bits();
     let inputs: Vec<_> =
         inputs.iter().map(|(input, weight)| (oracle::bits(*input), i64::from(*weight))).collect();
+    let ties = random(bits, &mut Rng::new(seed ^ oracle::digest(&oracle::counts(&inputs))));
     oracle::bundle(&inputs, &oracle::bits(&ties))
 }
 

@@ -28,10 +28,15 @@ fn all_paths(
     let mut planed = codes.clone();
     for prefix in [64, codes.bits()] {
         planed.set_prefix(prefix).expect("prefix");
-        let stages = TwoStage { search: *search, keep: if prefix == codes.bits() { 0 } else { codes.len() } };
+        let keep = if prefix == codes.bits() { 0 } else { codes.len() };
+        let stages = TwoStage::keeping(*search, keep);
         // A prefix that is the whole, or keeps all rows, loses none.
         let two = kernels.scan_two_stage(&planed, query, &stages).expect("two stages");
         assert_eq!(two, found, "{kernels:?} two stages of {prefix} bits");
+        if prefix == codes.bits() {
+            let two = kernels.scan_two_stage(&planed, query, &TwoStage::new(*search)).expect("two stages");
+            assert_eq!(two, found, "{kernels:?} a whole prefix has no margin");
+        }
     }
     found
 }
@@ -88,7 +93,7 @@ fn a_row_is_found_among_a_thousand_also_after_removals() {
                 all_paths(kernels, &codes, query.view(), &search)[0],
                 Neighbour { row: 100, distance: 0 }
             );
-            let stages = TwoStage { search, keep: 20 };
+            let stages = TwoStage::keeping(search, 20);
             let two = kernels.scan_two_stage(&codes, &query, &stages).expect("two stages");
             assert_eq!(two[0], Neighbour { row: 100, distance: 0 });
         }
@@ -183,7 +188,7 @@ fn many_queries_at_once_equal_one_at_a_time_on_any_number_of_threads() {
         let views: Vec<_> = queries.iter().map(Hypervector::view).collect();
         let search = Search::nearest(10);
         let expected: Vec<_> = queries.iter().map(|query| oracle::scan(&codes, query, &search)).collect();
-        let stages = |threads| TwoStage { search: search.threads(threads), keep: 400 };
+        let stages = |threads| TwoStage::new(search.threads(threads)).at_most(400);
         let two_expected: Vec<_> = queries
             .iter()
             .map(|query| kernels.scan_two_stage(&codes, query, &stages(Threads::One)))
@@ -226,10 +231,10 @@ fn two_stages_keep_exactly_the_nearest_prefixes() {
             let search = Search::nearest(1.max(keep.min(10)));
             let expected = oracle::scan(&codes, &query, &search.among(&kept));
             let found =
-                kernels.scan_two_stage(&codes, &query, &TwoStage { search, keep }).expect("two stages");
+                kernels.scan_two_stage(&codes, &query, &TwoStage::keeping(search, keep)).expect("two stages");
             assert_eq!(found, expected, "{kernels:?} {keep}");
         }
-        let stages = TwoStage { search: Search::nearest(10), keep: 100 };
+        let stages = TwoStage::keeping(Search::nearest(10), 100);
         let scored =
             kernels.scan_two_stage_rescored(&codes, &query, &stages, 3, |row| row as f32).expect("rescored");
         assert!(scored.len() == 3 && scored.is_sorted_by(|a, b| a.row > b.row));
@@ -237,6 +242,54 @@ fn two_stages_keep_exactly_the_nearest_prefixes() {
         let refused = kernels.scan_two_stage(&bare, prefix, &stages);
         assert_eq!(refused, Err(Error::NoPrefix));
     });
+}
+
+#[test]
+fn a_margin_loses_few_rows_and_the_same_ones_everywhere() {
+    let mut rng = Rng::new(20);
+    // Rows at every distance from a few centres, so that neighbours stand out more or less.
+    let centres: Vec<_> = (0..20).map(|_| random(1_024, &mut rng)).collect();
+    let near = |rng: &mut Rng| {
+        let mut row = centres[rng.below(20) as usize].clone();
+        for _ in 0..rng.below(500) {
+            let at = rng.below(1_024) as usize;
+            row.set(at, !row.get(at).expect("bit")).expect("bit");
+        }
+        row
+    };
+    let mut codes = Codes::with_prefix(1_024, 192).expect("codes");
+    for _ in 0..8_000 {
+        codes.push(&near(&mut rng)).expect("push");
+    }
+    let queries: Vec<_> = (0..12).map(|_| near(&mut rng)).collect();
+    let half = Bitmap::of(codes.len(), (0..codes.len()).filter(|row| row % 3 != 0)).expect("bitmap");
+    let free = Search::nearest(10);
+    for search in [free, free.among(&half), free.within(300), free.threads(Threads::Pool)] {
+        let oracle: Vec<_> = queries.iter().map(|query| oracle::scan(&codes, query, &search)).collect();
+        let scalar = Kernels::new(warm_kernels::Isa::Scalar).expect("scalar");
+        for stages in
+            [TwoStage::new(search), TwoStage::new(search).at_most(300), TwoStage::new(search).margin(40.0)]
+        {
+            let find =
+                |kernels: Kernels, query| kernels.scan_two_stage(&codes, query, &stages).expect("scan");
+            let expected: Vec<_> = queries.iter().map(|query| find(scalar, query)).collect();
+            let wanted: usize = oracle.iter().map(Vec::len).sum();
+            let kept: usize = oracle
+                .iter()
+                .zip(&expected)
+                .map(|(all, found)| found.iter().filter(|row| all.contains(row)).count())
+                .sum();
+            let least = if stages.keep == 300 { 0.9 } else { 0.99 };
+            assert!(kept as f64 >= least * wanted as f64, "{kept} of {wanted}");
+            if stages.margin > 30.0 {
+                assert_eq!(expected, oracle, "a margin that nothing exceeds");
+            }
+            on_every_backend("margin", |kernels| {
+                let found: Vec<_> = queries.iter().map(|query| find(kernels, query)).collect();
+                assert_eq!(found, expected, "{kernels:?}");
+            });
+        }
+    }
 }
 
 #[test]

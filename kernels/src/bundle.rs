@@ -3,8 +3,12 @@
 //! Owns the counters behind `bundle` and [`Bundler`]. There is one counter a bit, held as planes
 //! (bit `p` of every counter in plane `p`), so that adders work on whole registers. A bit of the
 //! result is one where the weight of the inputs with a one is more than half of all weight. Where it is
-//! exactly half, the bit is that of `Hypervector::random` with the bundler's seed: the result
-//! depends on what was added, its weights and the seed, never on the order.
+//! exactly half, the bit is that of `Hypervector::random` with the seed xor a digest of the counters. The
+//! result thus depends on what was added, its weights and the seed, never on the order; equal contents give
+//! equal bundles, and bundles of other contents break their ties independently, under one seed too.
+//!
+//! The digest is the wrapping sum, over each word `w` that isn't zero of each plane `p`, of the first word
+//! of `Rng::new(w ^ (p << 32 | i) * 0x9e3779b97f4a7c15)`, where `i` is the word's place in the plane.
 
 use crate::{
     Error, Hypervector, HypervectorView, Kernels, Result, Rng, arch::BATCH, hypervector::words_of, line,
@@ -153,7 +157,7 @@ impl Bundler {
         // Half of an odd weight is no counter's value, and then nothing ties: the comparison is
         // with the half rounded down, and an equal one is on the losing side.
         let ties = if self.total.is_multiple_of(2) {
-            Hypervector::random(self.bits(), &mut Rng::new(self.seed))?
+            Hypervector::random(self.bits(), &mut Rng::new(self.seed ^ self.digest()))?
         } else {
             Hypervector::zeros(self.bits())?
         };
@@ -178,6 +182,21 @@ impl Bundler {
                 .sum::<u32>()
         }));
         Ok(counts)
+    }
+
+    /// A number that counters which differ do not share, but for an unlikely accident. Planes that only a larger
+    /// weight would need are zero and do not count.
+    fn digest(&self) -> u64 {
+        let planes = line::words(&self.planes).chunks_exact(self.stride());
+        planes.zip(0u64..).fold(0, |sum, (plane, p)| {
+            plane[..self.words].iter().zip(0u64..).filter(|(word, _)| **word != 0).fold(
+                sum,
+                |sum: u64, (word, i)| {
+                    let place = (p << 32 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    sum.wrapping_add(Rng::new(word ^ place).next_u64())
+                },
+            )
+        })
     }
 
     /// Words of a plane: whole lines.

@@ -17,6 +17,9 @@ use crate::{
 /// The most rows that a matrix may have: a row number fits in 32 bits.
 pub const MAX_ROWS: usize = u32::MAX as usize;
 
+/// The most bits of a prefix plane: a prefix distance fits in 16 bits, with room to spare.
+pub const MAX_PREFIX: usize = 1 << 15;
+
 /// A matrix of hypervectors of one dimension, a row each.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Codes {
@@ -83,7 +86,7 @@ impl Codes {
     /// # Errors
     /// [`Error::PrefixBits`], [`Error::OutOfMemory`].
     pub fn set_prefix(&mut self, bits: usize) -> Result<()> {
-        if bits == 0 || !bits.is_multiple_of(64) || bits / 64 > self.width {
+        if bits == 0 || !bits.is_multiple_of(64) || bits / 64 > self.width || bits > MAX_PREFIX {
             return Err(Error::PrefixBits { prefix: bits, bits: self.bits() });
         }
         let width = bits / 64;
@@ -296,7 +299,7 @@ impl Codes {
     pub(crate) fn prefix_part(&self, from: usize, to: usize) -> Result<Blocks<'_>> {
         let Prefix { lines, width } = self.prefix.as_ref().ok_or(Error::NoPrefix)?;
         let lines = &lines[from / 8 * width..to.div_ceil(8) * width];
-        Ok(Blocks { lines, width: *width, first: from, rows: to - from })
+        Ok(Blocks { lines, width: *width, rows: to - from })
     }
 }
 

@@ -186,6 +186,38 @@ impl Plain for I8<'_> {
     }
 }
 
+/// [`Kernels::dot_f16`] on the active kernels.
+///
+/// # Errors
+/// Those of [`Kernels::dot_f16`] and [`Kernels::active`].
+pub fn dot_f16(a: &[f16], b: &[f16]) -> Result<f32> {
+    Kernels::active()?.dot_f16(a, b)
+}
+
+/// [`Kernels::cosine_f16`] on the active kernels.
+///
+/// # Errors
+/// Those of [`Kernels::cosine_f16`] and [`Kernels::active`].
+pub fn cosine_f16(a: &[f16], b: &[f16]) -> Result<f32> {
+    Kernels::active()?.cosine_f16(a, b)
+}
+
+/// [`Kernels::dot_i8`] on the active kernels.
+///
+/// # Errors
+/// Those of [`Kernels::dot_i8`] and [`Kernels::active`].
+pub fn dot_i8(a: &[i8], b: &[i8]) -> Result<i64> {
+    Kernels::active()?.dot_i8(a, b)
+}
+
+/// [`Kernels::cosine_i8`] on the active kernels.
+///
+/// # Errors
+/// Those of [`Kernels::cosine_i8`] and [`Kernels::active`].
+pub fn cosine_i8(a: &[i8], b: &[i8]) -> Result<f32> {
+    Kernels::active()?.cosine_i8(a, b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

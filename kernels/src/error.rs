@@ -59,7 +59,7 @@ pub enum Error {
     NotInBundle,
     /// A two-stage scan over codes without a prefix plane.
     NoPrefix,
-    /// A prefix that is not a positive multiple of 64 bits, at most the dimension.
+    /// A prefix that is not a positive multiple of 64 bits, at most the dimension and [`crate::MAX_PREFIX`].
     PrefixBits {
         /// The prefix asked for.
         prefix: usize,
@@ -100,7 +100,8 @@ impl fmt::Display for Error {
             Self::PrefixBits { prefix, bits } => {
                 write!(
                     f,
-                    "a prefix of {prefix} bits for {bits}: a positive multiple of 64, at most the dimension"
+                    "a prefix of {prefix} bits for {bits}: a positive multiple of 64, at most the dimension and {}",
+                    crate::MAX_PREFIX
                 )
             }
             Self::UnknownIsa(name) => {

@@ -25,7 +25,8 @@ pub mod vsa;
 
 pub use bitmap::Bitmap;
 pub use bundle::{Bundler, MAX_WEIGHT, bundle, bundle_weighted};
-pub use codes::{Codes, MAX_ROWS};
+pub use codes::{Codes, MAX_PREFIX, MAX_ROWS};
+pub use dense::{cosine_f16, cosine_i8, dot_f16, dot_i8};
 pub use error::{Error, Result};
 pub use hypervector::{Hypervector, HypervectorView, MAX_BITS};
 pub use isa::{Isa, Kernels};

@@ -3,6 +3,8 @@
 //! Owns the trait that dispatch goes through, the shapes it is called with, and the macro that
 //! builds a backend from a vector: one `#[target_feature]` wrapper an operation, nothing else.
 
+use std::ops::RangeInclusive;
+
 use crate::{Isa, line::Line, search::Best};
 
 /// Queries of a tile, whatever the backend: how [`Packed`] queries are laid out.
@@ -32,8 +34,6 @@ pub(crate) struct Blocks<'a> {
     pub lines: &'a [Line],
     /// Words of a row.
     pub width: usize,
-    /// The number of the first row; a multiple of 8.
-    pub first: usize,
     /// How many rows there are.
     pub rows: usize,
 }
@@ -48,6 +48,18 @@ pub(crate) struct Packed<'a> {
     /// How many queries there are.
     pub queries: usize,
 }
+
+/// How much of a row is compared before the rest of it is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    /// Words, at most a row's.
+    pub words: usize,
+    /// A row that differs in more bits of those is passed over.
+    pub most: u64,
+}
+
+/// Positions that `find_within` may write beyond those that it finds.
+pub(crate) const ROOM: usize = 8;
 
 /// Allowed rows: bit `r % 64` of word `r / 64`.
 pub(crate) type Allowed<'a> = Option<&'a [u64]>;
@@ -66,8 +78,6 @@ pub(crate) trait Kernel: Send + Sync {
     fn popcount(&self, words: &[u64]) -> u64;
     /// How many bits differ; equal lengths.
     fn hamming(&self, a: &[u64], b: &[u64]) -> u64;
-    /// `out[i]` is how many bits row `which[i]` of `rows` differs from `query` in.
-    fn hamming_rows(&self, rows: &[u64], query: &[u64], which: &[u64], out: &mut [u32]);
     /// Adds [`BATCH`] vectors, each with weight one, to bit-sliced counters of `stride` words a
     /// plane, at least four planes. What overflows the top plane is lost.
     fn count_batch(&self, planes: &mut [u64], stride: usize, inputs: &[&[u64]; BATCH]);
@@ -86,8 +96,16 @@ pub(crate) trait Kernel: Send + Sync {
     fn compare(&self, planes: &[u64], stride: usize, than: u64, ties: &[u64], out: &mut [u64]);
     /// Offers every allowed row that may be near enough to `best`.
     fn scan(&self, rows: Rows<'_>, query: &[u64], allowed: Allowed<'_>, best: &mut Best);
-    /// The same over interleaved blocks.
-    fn scan_blocks(&self, blocks: Blocks<'_>, query: &[u64], allowed: Allowed<'_>, best: &mut Best);
+    /// The distance of every row of the blocks, at most `u16::MAX`; `out` has room for whole blocks.
+    fn distances(&self, blocks: Blocks<'_>, query: &[u64], out: &mut [u16]);
+    /// How many of the numbers, a multiple of 64 of them, are in the range.
+    fn count_within(&self, numbers: &[u16], range: RangeInclusive<u16>) -> usize;
+    /// Their positions, ascending, at the front of `out`, which has room for them and [`ROOM`] more.
+    /// Returns how many there are.
+    fn find_within(&self, numbers: &[u16], range: RangeInclusive<u16>, out: &mut [u32]) -> usize;
+    /// Offers those of the rows `which`, of all `rows`, that are near enough to `best`. A row whose first
+    /// `look.words` words are farther than `look.most` is passed over.
+    fn scan_rows(&self, rows: Rows<'_>, query: &[u64], which: &[u32], look: Look, best: &mut Best);
     /// The same for several queries; `best` has one for each. `scratch` holds [`CHUNK`] blocks.
     fn scan_many(
         &self,
@@ -131,8 +149,6 @@ macro_rules! kernel {
                 fn rotate_rows(rows: &[u64], width: usize, by: usize, out: &mut [u64]) = bitwise::rotate_rows;
                 fn popcount(words: &[u64]) -> u64 = bitwise::popcount;
                 fn hamming(a: &[u64], b: &[u64]) -> u64 = bitwise::hamming;
-                fn hamming_rows(rows: &[u64], query: &[u64], which: &[u64], out: &mut [u32])
-                    = bitwise::hamming_rows;
                 fn count_batch(planes: &mut [u64], stride: usize, inputs: &[&[u64]; $crate::arch::BATCH])
                     = counters::count_batch;
                 fn count_up(planes: &mut [u64], stride: usize, plane: usize, input: &[u64], complement: bool)
@@ -142,12 +158,17 @@ macro_rules! kernel {
                 fn compare(planes: &[u64], stride: usize, than: u64, ties: &[u64], out: &mut [u64])
                     = counters::compare;
                 fn read(words: &[u64]) -> u64 = scan::read;
+                fn count_within(numbers: &[u16], range: std::ops::RangeInclusive<u16>) -> usize = stages::count_within;
+                fn find_within(numbers: &[u16], range: std::ops::RangeInclusive<u16>,
+                    out: &mut [u32]) -> usize = stages::find_within;
+                fn scan_rows(rows: $crate::arch::Rows<'_>, query: &[u64], which: &[u32],
+                    look: $crate::arch::Look, best: &mut $crate::search::Best) = stages::scan_rows;
             );
             kernel!(@each_tile $vector, $tile, [$($features)?],
+                fn distances(blocks: $crate::arch::Blocks<'_>, query: &[u64], out: &mut [u16])
+                    = stages::distances;
                 fn scan(rows: $crate::arch::Rows<'_>, query: &[u64], allowed: Option<&[u64]>,
                     best: &mut $crate::search::Best) = scan::scan;
-                fn scan_blocks(blocks: $crate::arch::Blocks<'_>, query: &[u64], allowed: Option<&[u64]>,
-                    best: &mut $crate::search::Best) = tile::scan_blocks;
                 fn scan_many(rows: $crate::arch::Rows<'_>, queries: $crate::arch::Packed<'_>,
                     allowed: Option<&[u64]>, scratch: &mut [$crate::line::Line],
                     best: &mut [$crate::search::Best]) = tile::scan_many;

@@ -10,6 +10,8 @@
 #![allow(unsafe_code)]
 
 mod algorithms;
+#[cfg(test)]
+mod guards;
 #[macro_use]
 mod kernel;
 mod scalar;
@@ -20,7 +22,7 @@ mod aarch64;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-pub(crate) use kernel::{BATCH, Blocks, CHUNK, Kernel, Packed, QUERY_TILE, Rows};
+pub(crate) use kernel::{BATCH, Blocks, CHUNK, Kernel, Look, Packed, QUERY_TILE, ROOM, Rows};
 pub(crate) use scalar::opaque;
 
 use crate::Isa;

@@ -56,28 +56,23 @@ pub(crate) trait Vector: Copy {
     unsafe fn sum(self) -> u64;
     /// `out[i]` is the wrapping sum of the lanes of `rows[i]`; bit `i` of the result is its top bit.
     unsafe fn sum_rows(rows: [Self; 8], out: &mut [u64; 8]) -> u8;
-    /// For each lane whose top bit is set, and whose bit is set in `wanted`, one key, in order: the
-    /// lane plus `limit` above the number `row` + lane. Writes up to `LANES` words, of which the
-    /// result says how many are keys.
+    /// Writes the lanes as 16-bit numbers; what is larger than those becomes the largest.
     #[inline(always)]
-    unsafe fn keys(self, wanted: u8, limit: u64, row: usize, to: *mut u64) -> usize {
+    unsafe fn store_narrow(self, to: *mut u16) {
         let mut lanes = [0; 8];
-        // SAFETY: the caller's promise, passed on; there are at most eight lanes, and no more keys.
+        // SAFETY: the caller's promise, passed on; there are at most eight lanes.
         unsafe {
-            let mut which = self.top_bits() & wanted;
-            if which == 0 {
-                return 0;
-            }
             self.store(lanes.as_mut_ptr());
-            let mut count = 0;
-            while which != 0 {
-                let at = which.trailing_zeros() as usize;
-                which &= which - 1;
-                *to.add(count) = lanes[at].wrapping_add(limit) << 32 | (row + at) as u64;
-                count += 1;
+            for (at, lane) in lanes.into_iter().take(Self::LANES).enumerate() {
+                *to.add(at) = lane.min(u16::MAX.into()) as u16;
             }
-            count
         }
+    }
+    /// Bit `i` says that number `i` of the 64 at `from` is `low` or up to `span` more.
+    #[inline(always)]
+    unsafe fn within(from: *const u16, low: u16, span: u16) -> u64 {
+        // SAFETY: `from` is valid for 64 numbers.
+        (0..64).fold(0, |mask, at| mask | u64::from(unsafe { *from.add(at) }.wrapping_sub(low) <= span) << at)
     }
 
     /// Asks for the cache line at `from` to be fetched; any address will do.

@@ -8,7 +8,7 @@ mod best;
 mod exact;
 mod two_stage;
 
-pub(crate) use best::{Best, SPARE};
+pub(crate) use best::Best;
 pub use exact::{scan, scan_many};
 pub use two_stage::{Scored, TwoStage, scan_two_stage, scan_two_stage_rescored};
 

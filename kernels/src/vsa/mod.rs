@@ -28,10 +28,11 @@
 //!
 //! # Ties
 //!
-//! A bundle of an even number ties in some of its bits, in half of them for two inputs, and its seed
-//! decides these. Bundles of even numbers with *one* seed therefore agree where both tie: two records of two
-//! pairs each, unrelated otherwise, have a similarity of 1/4, two of four pairs one of 9/64. Give
-//! structures that are to be compared or bundled a seed each, or an odd number of parts.
+//! A bundle of an even number ties in some of its bits, in half of them for two inputs. Its seed and a
+//! digest of what it holds decide these: the same inputs with the same weights and seed always give the same
+//! bundle, in any order and on any machine, and structures with different contents break their ties
+//! independently, so that one seed does for all of them. Two that are unrelated otherwise have a similarity of
+//! about zero.
 //!
 //! # What is the dollar of Mexico?
 //!

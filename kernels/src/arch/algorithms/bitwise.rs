@@ -178,7 +178,7 @@ pub(crate) unsafe fn hamming<V: Vector>(a: &[u64], b: &[u64]) -> u64 {
 /// # Safety
 /// Both are valid for `n` words.
 #[inline(always)]
-unsafe fn differing<V: Vector>(a: *const u64, b: *const u64, n: usize) -> u64 {
+pub(super) unsafe fn differing<V: Vector>(a: *const u64, b: *const u64, n: usize) -> u64 {
     // SAFETY: every access is below `n`.
     unsafe {
         let mut sums = [V::splat(0); 4];
@@ -200,29 +200,5 @@ unsafe fn differing<V: Vector>(a: *const u64, b: *const u64, n: usize) -> u64 {
             sums[1] = sums[1].add(differ.popcount());
         }
         sums[0].add(sums[1]).add(sums[2].add(sums[3])).sum()
-    }
-}
-
-/// See [`crate::arch::Kernel::hamming_rows`].
-#[inline(always)]
-pub(crate) unsafe fn hamming_rows<V: Vector>(rows: &[u64], query: &[u64], which: &[u64], out: &mut [u32]) {
-    let width = query.len();
-    // As many lines on their way as a core can have, roughly.
-    let ahead = (256 / width.max(1)).clamp(2, 16);
-    let count = rows.len().checked_div(width).unwrap_or(0) as u64;
-    assert!(which.len() == out.len());
-    for (at, (&row, out)) in which.iter().zip(out.iter_mut()).enumerate() {
-        assert!(row < count);
-        // SAFETY: the row is within `rows`; a prefetch may go anywhere.
-        unsafe {
-            if let Some(&next) = which.get(at + ahead) {
-                let next = rows.as_ptr().wrapping_add(next as usize * width);
-                for line in (0..width.min(64)).step_by(8) {
-                    V::prefetch(next.wrapping_add(line));
-                }
-                V::prefetch(next.wrapping_add(width - 1));
-            }
-            *out = differing::<V>(rows.as_ptr().add(row as usize * width), query.as_ptr(), width) as u32;
-        }
     }
 }

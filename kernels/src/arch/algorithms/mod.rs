@@ -7,6 +7,7 @@
 pub(super) mod bitwise;
 pub(super) mod counters;
 pub(super) mod scan;
+pub(super) mod stages;
 pub(super) mod tile;
 
 /// How many places of memory a search reads in turns. The hardware fetches ahead of each of them,

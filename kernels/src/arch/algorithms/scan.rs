@@ -196,7 +196,7 @@ unsafe fn offer<V: Vector>(totals: [V; 8], first: usize, wanted: u8, limit: u64,
 /// # Safety
 /// Both are valid for `width` words.
 #[inline(always)]
-unsafe fn distance<V: Vector>(row: *const u64, query: *const u64, width: usize, limit: u64) -> V {
+pub(super) unsafe fn distance<V: Vector>(row: *const u64, query: *const u64, width: usize, limit: u64) -> V {
     // SAFETY: every access is below `width`; a prefetch may go anywhere.
     unsafe {
         let mut total = V::first(limit.wrapping_neg());

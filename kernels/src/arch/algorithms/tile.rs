@@ -1,4 +1,4 @@
-//! Queries by rows in tiles: what a scan of many queries and a scan of interleaved rows have in common.
+//! Queries by rows in tiles: what a scan of many queries and the first of two stages have in common.
 //!
 //! A row is a lane: line `w` of a block holds word `w` of eight rows, a query's word is broadcast
 //! to all lanes, and a lane's sum is a distance with nothing left to add across lanes. A tile of
@@ -8,11 +8,11 @@
 //! Rows that lie one after the other are interleaved a chunk at a time, small enough for the first
 //! cache, and then compared with every query, while the next chunk is on its way from memory.
 
-use super::{BURST, in_streams};
+use super::in_streams;
 use crate::{
-    arch::{Blocks, CHUNK, Packed, QUERY_TILE, Rows, vector::Vector},
+    arch::{CHUNK, Packed, QUERY_TILE, Rows, vector::Vector},
     line::{LINE, Line},
-    search::{Best, SPARE},
+    search::Best,
 };
 
 /// Of the eight rows from `first`, of which `left` exist, those that are allowed, a bit each.
@@ -30,7 +30,7 @@ pub(super) fn wanted(allowed: Option<&[u64]>, first: usize, left: usize) -> u8 {
 /// # Safety
 /// `queries` is valid for `Q * width` words, `blocks` for the blocks that the rows from `row` on lie in.
 #[inline(always)]
-unsafe fn tile<V: Vector, const Q: usize, const B: usize>(
+pub(super) unsafe fn tile<V: Vector, const Q: usize, const B: usize>(
     queries: *const u64,
     blocks: *const u64,
     width: usize,
@@ -103,86 +103,6 @@ pub(super) unsafe fn offer<V: Vector, const B: usize>(
                 }
             }
         }
-    }
-}
-
-/// Words of a row up to which several blocks are read together.
-const IN_ONE_TILE: usize = 4;
-
-/// See [`crate::arch::Kernel::scan_blocks`].
-#[inline(always)]
-pub(crate) unsafe fn scan_blocks<V: Vector, const B: usize>(
-    blocks: Blocks<'_>,
-    query: &[u64],
-    allowed: Option<&[u64]>,
-    best: &mut Best,
-) {
-    let Blocks { lines, width, first, rows } = blocks;
-    let count = rows.div_ceil(8);
-    assert!(width > 0 && query.len() == width && first.is_multiple_of(8));
-    assert!(lines.len() / width >= count);
-    // A step is a whole number of tiles, and a burst long enough for a turn.
-    let tile_blocks = (B * V::LANES).div_ceil(8);
-    let step = (BURST / (width * LINE)).max(1).next_multiple_of(tile_blocks);
-    let steps = count.div_ceil(step);
-    for turn in 0..steps {
-        let from = in_streams(turn, steps) * step;
-        let mut block = from;
-        while block < count.min(from + step) {
-            // Blocks of many lines one by one: memory is slower when it is read out of order.
-            let whole = width <= IN_ONE_TILE && block + tile_blocks <= count;
-            let here = Blocks {
-                lines: &lines[block * width..],
-                width,
-                first: first + block * 8,
-                rows: rows - block * 8,
-            };
-            // SAFETY: the blocks are complete.
-            unsafe {
-                if whole {
-                    gather::<V, B>(here, tile_blocks, query, allowed, best);
-                    block += tile_blocks;
-                } else {
-                    gather::<V, 1>(here, 1, query, allowed, best);
-                    block += 1;
-                }
-            }
-        }
-    }
-}
-
-/// One query against the first `count` blocks: every row that is near enough becomes a key. Such
-/// rows are many here, since a prefix stage keeps thousands, so nothing branches on whether a row is one.
-///
-/// # Safety
-/// There are `count` blocks.
-#[inline(always)]
-unsafe fn gather<V: Vector, const B: usize>(
-    blocks: Blocks<'_>,
-    count: usize,
-    query: &[u64],
-    allowed: Option<&[u64]>,
-    best: &mut Best,
-) {
-    const { assert!(B * 8 <= SPARE) };
-    let Blocks { lines, width, first, rows } = blocks;
-    let mut row = 0;
-    while row < count * 8 {
-        let spare = best.spare().as_mut_ptr();
-        let limit = best.limit();
-        let mut keys = 0;
-        // SAFETY: the caller's promise, passed on; `B` vectors are `SPARE` keys at most.
-        unsafe {
-            let [totals] = tile::<V, 1, B>(query.as_ptr(), lines.as_ptr().cast(), width, row, &[limit]);
-            for (b, total) in totals.into_iter().enumerate() {
-                let row = row + b * V::LANES;
-                let (group, lane) = (row / 8 * 8, row % 8);
-                let wanted = wanted(allowed, first + group, rows - group) >> lane;
-                keys += total.keys(wanted, limit, first + row, spare.add(keys));
-            }
-        }
-        best.take(keys);
-        row += B * V::LANES;
     }
 }
 

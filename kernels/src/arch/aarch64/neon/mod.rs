@@ -61,6 +61,22 @@ impl Vector for V128 {
             }
             below
         }
+        fn store_narrow(self, to: *mut u16) {
+            let halves = vcombine_u32(vqmovn_u64(self.0), vcreate_u32(0));
+            let narrow = vreinterpret_u32_u16(vqmovn_u32(halves));
+            to.cast::<u32>().write_unaligned(vget_lane_u32::<0>(narrow))
+        }
+        fn within(from: *const u16, low: u16, span: u16) -> u64 {
+            const BITS: [u8; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+            let (low, span, bits) = (vdupq_n_u16(low), vdupq_n_u16(span), vld1_u8(BITS.as_ptr()));
+            let mut mask = 0;
+            for at in 0..8 {
+                let over = vsubq_u16(vld1q_u16(from.add(at * 8)), low);
+                let which = vand_u8(vmovn_u16(vcleq_u16(over, span)), bits);
+                mask |= u64::from(vaddv_u8(which)) << (at * 8);
+            }
+            mask
+        }
         fn prefetch(from: *const u64) {
             asm!("prfm pldl1keep, [{0}]", in(reg) from, options(readonly, nostack, preserves_flags))
         }

@@ -72,6 +72,26 @@ impl Vector for V256 {
             high.store(out.as_mut_ptr().add(4));
             low.top_bits() | high.top_bits() << 4
         }
+        fn store_narrow(self, to: *mut u16) {
+            // No sum is as large as 2^31, so that packing, which saturates signed numbers, is safe.
+            let low = _mm256_permutevar8x32_epi32(self.0, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
+            let narrow = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_castsi256_si128(low));
+            _mm_storel_epi64(to.cast(), narrow)
+        }
+        fn within(from: *const u16, low: u16, span: u16) -> u64 {
+            let (low, span) = (_mm256_set1_epi16(low as i16), _mm256_set1_epi16(span as i16));
+            let mut mask = 0;
+            for half in [0, 32] {
+                let mut ways = [_mm256_setzero_si256(); 2];
+                for (at, way) in ways.iter_mut().enumerate() {
+                    let over = _mm256_sub_epi16(_mm256_loadu_si256(from.add(half + at * 16).cast()), low);
+                    *way = _mm256_cmpeq_epi16(_mm256_min_epu16(over, span), over);
+                }
+                let bytes = _mm256_permute4x64_epi64::<0xd8>(_mm256_packs_epi16(ways[0], ways[1]));
+                mask |= u64::from(_mm256_movemask_epi8(bytes) as u32) << half;
+            }
+            mask
+        }
         fn prefetch(from: *const u64) { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
         fn interleave(from: *const u64, width: usize, to: *mut u64) {
             let mut word = 0;

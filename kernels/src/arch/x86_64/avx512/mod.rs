@@ -64,16 +64,15 @@ impl<const COUNTS: bool> Vector for V512<COUNTS> {
             sums.store(out.as_mut_ptr());
             sums.top_bits()
         }
-        fn keys(self, wanted: u8, limit: u64, row: usize, to: *mut u64) -> usize {
-            let which = self.top_bits() & wanted;
-            let distances = _mm512_add_epi64(self.0, _mm512_set1_epi64(limit as i64));
-            let rows = _mm512_add_epi64(
-                _mm512_set1_epi64(row as i64), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
-            );
-            let keys = _mm512_or_si512(_mm512_slli_epi64::<32>(distances), rows);
-            // In a register and then stored whole: a compressing store is slow on Zen 4.
-            Self(_mm512_maskz_compress_epi64(which, keys)).store(to);
-            which.count_ones() as usize
+        fn store_narrow(self, to: *mut u16) {
+            _mm_storeu_si128(to.cast(), _mm512_cvtusepi64_epi16(self.0))
+        }
+        fn within(from: *const u16, low: u16, span: u16) -> u64 {
+            let (low, span) = (_mm512_set1_epi16(low as i16), _mm512_set1_epi16(span as i16));
+            let [first, second] = [from, from.add(32)].map(|from| _mm512_loadu_si512(from.cast()));
+            let first = _mm512_cmple_epu16_mask(_mm512_sub_epi16(first, low), span);
+            let second = _mm512_cmple_epu16_mask(_mm512_sub_epi16(second, low), span);
+            u64::from(first) | u64::from(second) << 32
         }
         fn prefetch(from: *const u64) { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
         fn xor3(self, b: Self, c: Self) -> Self { Self(_mm512_ternarylogic_epi64::<0x96>(self.0, b.0, c.0)) }
