@@ -22,6 +22,7 @@ mod engine;
 mod error;
 mod files;
 pub mod index;
+mod load;
 mod lock;
 mod maintain;
 mod memory;

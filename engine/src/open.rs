@@ -11,13 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::files::{give_name, open_private};
+use crate::load::{Damaged, load_names};
 use crate::lock::{Remembers, StoreLock};
 use crate::open_error::OpenError;
 use crate::operations::Operations;
-use crate::record::{Entry, Record};
 use crate::sealed::{FORMAT_VERSION, RecordId};
 use crate::state::Names;
-use crate::store::{Batch, RedbStore, Snapshot, Store, StoreError};
+use crate::store::{Batch, RedbStore, Store, StoreError};
 use crate::vault::{RecordKeys, UnsealError, Vault};
 
 /// A process that is killed lets go of the lock beside the store an instant before it lets go of the
@@ -38,12 +38,6 @@ pub(crate) struct Opened {
     pub(crate) damaged: Vec<Damaged>,
     /// Held for as long as the store is open.
     pub(crate) lock: Option<StoreLock>,
-}
-
-/// A record that does not open, and why.
-pub(crate) struct Damaged {
-    pub(crate) id: RecordId,
-    pub(crate) reason: String,
 }
 
 /// What to do where there is no store.
@@ -199,23 +193,4 @@ fn create_store(
         .ok_or_else(|| failed(StoreError::Fault("the header could not be sealed")))?;
     store.commit(&Batch { puts: vec![(RecordId::HEADER, header)], ..Batch::default() }).map_err(failed)?;
     lock.remember_store().map_err(OpenError::io("write the lock beside", unfinished))
-}
-
-/// Reads the names of all memories. A record that does not open is left out and named.
-fn load_names(snapshot: &dyn Snapshot, keys: &RecordKeys) -> Result<(Names, Vec<Damaged>), StoreError> {
-    let (mut names, mut damaged) = (Names::default(), Vec::new());
-    for id in snapshot.ids()?.into_iter().filter(|id| *id != RecordId::HEADER) {
-        match Record::read(snapshot, keys, &id) {
-            Ok(Some(record)) => {
-                names.insert(Entry::of(id, &record));
-            }
-            Ok(None) => damaged.push(Damaged { id, reason: "it is listed and not there".into() }),
-            Err(StoreError::Record { reason, .. }) => {
-                tracing::error!(record = %id, %reason, "a record can't be opened; the others are served");
-                damaged.push(Damaged { id, reason: reason.to_string() });
-            }
-            Err(other) => return Err(other),
-        }
-    }
-    Ok((names, damaged))
 }

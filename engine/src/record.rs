@@ -18,6 +18,8 @@ use crate::vault::RecordKeys;
 /// The tag that every file of the memory tree carries. It follows from the name and is not stored.
 pub(crate) const FILE_TAG: &str = "memory-file";
 
+const MALFORMED: &str = "its contents are malformed";
+
 /// A memory, whole. Wiped when dropped; `Debug` is not derived.
 #[derive(Clone, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Record {
@@ -101,7 +103,7 @@ impl Record {
         let refused =
             |reason: String| StoreError::Record { id: id.to_string().into(), reason: reason.into() };
         let payload = keys.unseal(id, &sealed).map_err(|e| refused(e.to_string()))?;
-        postcard::from_bytes(&payload).map(Some).map_err(|_| refused("its contents are malformed".into()))
+        postcard::from_bytes(&payload).map(Some).map_err(|_| refused(MALFORMED.into()))
     }
 }
 
@@ -116,7 +118,37 @@ pub(crate) struct Entry {
     pub(crate) bytes: u64,
 }
 
+/// A [`Record`] as it is encoded, looked through without a copy.
+#[derive(Deserialize)]
+struct Glance<'a> {
+    key: &'a str,
+    _key_made_up: bool,
+    title: Option<&'a str>,
+    #[serde(borrow)]
+    tags: Vec<&'a str>,
+    _metadata: Option<&'a str>,
+    created_at: u64,
+    age: u64,
+    text: &'a str,
+}
+
 impl Entry {
+    /// The entry of a sealed record, or why it does not open.
+    pub(crate) fn unseal(keys: &RecordKeys, id: RecordId, sealed: &SealedRecord) -> Result<Self, String> {
+        let payload = keys.unseal(&id, sealed).map_err(|error| error.to_string())?;
+        let glance: Glance<'_> = postcard::from_bytes(&payload).map_err(|_| MALFORMED.to_owned())?;
+        let implied = is_tree_key(glance.key).then_some(FILE_TAG);
+        Ok(Self {
+            id,
+            key: glance.key.into(),
+            title: glance.title.map(Into::into),
+            tags: glance.tags.into_iter().chain(implied).map(Into::into).collect(),
+            created_at: glance.created_at,
+            updated_at: glance.created_at.saturating_add(glance.age),
+            bytes: glance.text.len() as u64,
+        })
+    }
+
     pub(crate) fn of(id: RecordId, record: &Record) -> Self {
         let implied = is_tree_key(&record.key).then(|| FILE_TAG.to_owned());
         Self {
@@ -147,6 +179,35 @@ impl Entry {
             created_at: rfc3339(self.created_at),
             updated_at: rfc3339(self.updated_at),
             bytes: self.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::{Vault, VaultOptions};
+
+    #[test]
+    fn an_entry_read_at_a_glance_equals_that_of_the_whole_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = VaultOptions { data_dir: dir.path().join("d"), identity: None, passphrase: None };
+        let keys = Vault::open(&options).unwrap().record_keys("n", &[1; 16]);
+        let plain = Record::new("/memories/a.md".into(), "text".into(), 5, 9);
+        let mut full = Record::new("key".into(), String::new(), u64::MAX, 1);
+        full.key_made_up = true;
+        full.title = Some("Title \u{1f511}".into());
+        full.tags = vec!["a".into(), "b".into()];
+        full.metadata = Some("{\"a\":1}".into());
+        for record in [plain, full] {
+            let id = RecordId::random();
+            let sealed = record.seal(&keys, &id, 3).unwrap();
+            let (glance, whole) = (Entry::unseal(&keys, id, &sealed).unwrap(), Entry::of(id, &record));
+            assert!(glance.listed() == whole.listed());
+            assert_eq!((glance.created_at, glance.updated_at), (whole.created_at, whole.updated_at));
+            let mut broken = sealed.clone();
+            broken.blob[20] ^= 1;
+            assert!(Entry::unseal(&keys, id, &broken).is_err());
         }
     }
 }

@@ -129,7 +129,8 @@ impl<W: Write> Stage<'_, W> {
         let arguments: Map<String, Value> =
             arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let started = Instant::now();
-        let outcome = Call::new(namespaces, tool, arguments).and_then(|call| call.serve(namespaces));
+        let outcome =
+            Call::new(namespaces, tool, arguments).and_then(|call| call.serve(namespaces, &mut || {}));
         let took = started.elapsed();
         let answer = outcome.map_err(|failure| Stop::Said(failure.message))?;
         self.heading(heading, &shown_time(took))?;

@@ -21,7 +21,7 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::json;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use warm_engine::contract::ErrorCode;
 
 use crate::{
@@ -34,12 +34,12 @@ use crate::{
 pub struct Handler {
     namespaces: Arc<Namespaces>,
     /// tokio's mutex is fair: it is handed on in the order in which it was asked for.
-    turn: Mutex<()>,
+    turn: Arc<Mutex<()>>,
 }
 
 impl Handler {
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, turn: Mutex::new(()) }
+        Self { namespaces, turn: Arc::default() }
     }
 
     /// What may take a while gets a thread of its own, so that the session still answers pings and
@@ -48,17 +48,19 @@ impl Handler {
         &self,
         tool: Tool,
         request: CallToolRequestParams,
-        turn: MutexGuard<'_, ()>,
+        turn: OwnedMutexGuard<()>,
     ) -> Result<Answer, Failure> {
         let call = Call::new(&self.namespaces, tool, request.arguments.unwrap_or_default())?;
         let namespaces = Arc::clone(&self.namespaces);
         let expected = call.expect(&namespaces);
-        let serve = move || {
-            catch_unwind(AssertUnwindSafe(|| call.serve(&namespaces))).unwrap_or_else(|_| Err(fault()))
-        };
         // A recall that waits for the index is answered from a moment that is yet to come, so the others
         // need not wait for it.
-        let _turn = (expected != Expected::OnceIndexed).then_some(turn);
+        let mut turn = (expected != Expected::OnceIndexed).then_some(turn);
+        let serve = move || {
+            let mut waits = || drop(turn.take());
+            let served = catch_unwind(AssertUnwindSafe(|| call.serve(&namespaces, &mut waits)));
+            served.unwrap_or_else(|_| Err(fault()))
+        };
         if expected == Expected::Soon {
             return serve();
         }
@@ -97,7 +99,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let turn = self.turn.lock().await;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
         if context.ct.is_cancelled() {
             // A call that was cancelled while it waited is never begun; one that began runs to its end.
             return Err(ErrorData::internal_error("Cancelled", None));

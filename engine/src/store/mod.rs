@@ -65,8 +65,8 @@ pub(crate) trait Snapshot: Send + Sync {
     /// One record, or `None` if there is none of that id.
     fn record(&self, id: &RecordId) -> Result<Option<SealedRecord>, StoreError>;
 
-    /// All ids, in ascending order.
-    fn ids(&self) -> Result<Vec<RecordId>, StoreError>;
+    /// At most so many records with the ids that follow `after`, in ascending order.
+    fn rows_after(&self, after: &RecordId, most: usize) -> Result<Vec<(RecordId, SealedRecord)>, StoreError>;
 }
 
 /// Why the store could not read or write.

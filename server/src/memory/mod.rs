@@ -133,7 +133,13 @@ pub enum Expected {
 /// A memory that can be asked. Calls block until they are answered.
 pub trait Memory: Send + Sync {
     /// Serves one request whole, or not at all.
-    fn call(&self, request: Request) -> Result<Reply, Failure>;
+    fn call(&self, request: Request) -> Result<Reply, Failure> {
+        self.call_or_wait(request, &mut || {})
+    }
+
+    /// The same, for a caller that has others behind it: `waits` is called before a recall waits for an index
+    /// to be filled.
+    fn call_or_wait(&self, request: Request, waits: &mut dyn FnMut()) -> Result<Reply, Failure>;
 
     /// Hands every memory of one moment to `each`, in the order of names, and returns how many there
     /// were. `each` may stop it with a failure, which is then the failure of the whole.
@@ -203,7 +209,10 @@ impl LocalMemory {
 }
 
 impl Memory for LocalMemory {
-    fn call(&self, request: Request) -> Result<Reply, Failure> {
+    fn call_or_wait(&self, request: Request, waits: &mut dyn FnMut()) -> Result<Reply, Failure> {
+        if matches!(request, Request::Recall(_)) && !self.engine.recall_is_ready() {
+            waits();
+        }
         self.call_as(None, request)
     }
 

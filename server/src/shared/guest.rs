@@ -126,8 +126,12 @@ impl Guest {
         &self,
         operation: Option<OperationId>,
         request: &Request,
+        waits: &mut dyn FnMut(),
     ) -> Result<Result<Reply, Failure>, Lost> {
         let started = Instant::now();
+        if matches!(request, Request::Recall(_)) && !self.recall_ready.load(Ordering::Relaxed) {
+            waits();
+        }
         let mut stream = self.ask(&Ask::Request { operation, request }).map_err(|error| self.lost(&error))?;
         let Told::Outcome { outcome, recall_ready } =
             self.told(&mut stream).map_err(|error| self.lost(&error))?
@@ -212,7 +216,11 @@ impl Guest {
     /// How soon the owner can be expected to answer.
     pub fn expect(&self, request: &Request) -> Expected {
         let ready = self.recall_ready.load(Ordering::Relaxed);
-        request.expect(ready, self.writes_are_prompt.load(Ordering::Relaxed))
+        match request.expect(ready, self.writes_are_prompt.load(Ordering::Relaxed)) {
+            // The next owner may have to fill its index first.
+            Expected::Soon if matches!(request, Request::Recall(_)) => Expected::Later,
+            expected => expected,
+        }
     }
 }
 

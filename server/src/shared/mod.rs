@@ -200,7 +200,7 @@ impl Drop for SharedMemory {
 }
 
 impl Memory for SharedMemory {
-    fn call(&self, request: Request) -> Result<Reply, Failure> {
+    fn call_or_wait(&self, request: Request, waits: &mut dyn FnMut()) -> Result<Reply, Failure> {
         let shared = &self.shared;
         let operation = request.is_write().then(|| shared.name());
         let started = Instant::now();
@@ -210,13 +210,16 @@ impl Memory for SharedMemory {
             match &role {
                 Role::Owner(owner) => {
                     // Only one that another process may have made needs its name.
-                    let outcome = owner.memory.call_as(operation.filter(|_| asked_elsewhere), request);
+                    let outcome = match operation.filter(|_| asked_elsewhere) {
+                        Some(operation) => owner.memory.call_as(Some(operation), request),
+                        None => owner.memory.call_or_wait(request, waits),
+                    };
                     if owner.memory.engine().is_shut() {
                         shared.let_go(&role);
                     }
                     return outcome;
                 }
-                Role::Guest(guest) => match guest.call(operation, &request) {
+                Role::Guest(guest) => match guest.call(operation, &request, waits) {
                     Ok(outcome) => return outcome,
                     Err(Lost::Gone) => asked_elsewhere = true,
                     Err(Lost::Silent { process }) => return Err(silent(process, request.is_write())),

@@ -105,9 +105,9 @@ impl Call {
         memory.map_or(Expected::Later, |memory| memory.expect(&self.request))
     }
 
-    /// Serves it.
-    pub fn serve(self, namespaces: &Namespaces) -> Result<Answer, Failure> {
-        answer(namespaces.memory(self.namespace.as_deref())?.call(self.request)?)
+    /// Serves it. `waits` is called before a recall waits for an index to be filled.
+    pub fn serve(self, namespaces: &Namespaces, waits: &mut dyn FnMut()) -> Result<Answer, Failure> {
+        answer(namespaces.memory(self.namespace.as_deref())?.call_or_wait(self.request, waits)?)
     }
 }
 
