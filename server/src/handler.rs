@@ -59,12 +59,15 @@ impl Handler {
         let serve = move || {
             let mut waits = || drop(turn.take());
             let served = catch_unwind(AssertUnwindSafe(|| call.serve(&namespaces, &mut waits)));
-            served.unwrap_or_else(|_| Err(fault()))
+            // The turn ends here and not on that thread, so that replies leave in the order of the calls.
+            (served.unwrap_or_else(|_| Err(fault())), turn)
         };
-        if expected == Expected::Soon {
-            return serve();
-        }
-        tokio::task::spawn_blocking(serve).await.unwrap_or_else(|_| Err(fault()))
+        let (served, _turn) = if expected == Expected::Soon {
+            serve()
+        } else {
+            tokio::task::spawn_blocking(serve).await.unwrap_or_else(|_| (Err(fault()), None))
+        };
+        served
     }
 }
 

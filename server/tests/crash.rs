@@ -237,6 +237,13 @@ fn what_a_killed_server_acknowledged_is_there_and_what_it_did_not_is_whole_or_ab
 }
 
 #[test]
+fn clients_of_one_store_lose_nothing_and_see_no_error_when_one_of_them_is_killed() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (kills, seed) = (number("WARM_CRASH_KILLS", 15), number("WARM_CRASH_SEED", 1));
+    crash(&dir.path().join("store"), 4, kills, seed);
+}
+
+#[test]
 fn a_first_start_that_is_killed_at_any_moment_is_made_good_by_the_next() {
     let mut random = Seeded(number("WARM_CRASH_SEED", 1));
     for _ in 0..number("WARM_CRASH_KILLS", 15) {
