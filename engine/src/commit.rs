@@ -144,7 +144,9 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::contract::OperationId;
     use crate::files::open_private;
+    use crate::operations::Done;
     use crate::record::Record;
     use crate::sealed::RecordId;
     use crate::state::{Names, State};
@@ -257,6 +259,52 @@ mod tests {
         });
         assert_eq!(setup.store.commits.load(Ordering::SeqCst), 2);
         assert_eq!(keys(&setup).len(), 9);
+    }
+
+    #[test]
+    fn named_writes_that_cancel_each_other_out_are_noted_all_the_same() {
+        let setup = setup();
+        let name = |counter| Some(OperationId { client: [1; 16], counter });
+        let done = || Done::Command { line: None };
+        let made = |counter| {
+            let made: Result<_, StoreError> = setup.commits.write(move |draft| Ok(draft.made(name(counter))));
+            made.unwrap()
+        };
+        let held = setup.store.gate.lock();
+        thread::scope(|scope| {
+            let first = scope.spawn(|| put(&setup.commits, "first"));
+            while setup.commits.turns.waiting() != Some(0) {
+                thread::yield_now();
+            }
+            // These two wait for the same turn.
+            let create = scope.spawn(|| {
+                setup.commits.write(move |draft| -> Result<(), StoreError> {
+                    draft.put(Record::new("short-lived".into(), "text".into(), 0, 0));
+                    draft.note(name(1), done());
+                    Ok(())
+                })
+            });
+            while setup.commits.turns.waiting() != Some(1) {
+                thread::yield_now();
+            }
+            let delete = scope.spawn(|| {
+                setup.commits.write(move |draft| -> Result<(), StoreError> {
+                    draft.remove("short-lived");
+                    draft.note(name(2), done());
+                    Ok(())
+                })
+            });
+            while setup.commits.turns.waiting() != Some(2) {
+                thread::yield_now();
+            }
+            drop(held);
+            first.join().unwrap().unwrap();
+            create.join().unwrap().unwrap();
+            delete.join().unwrap().unwrap();
+        });
+        assert_eq!(keys(&setup), ["first"]);
+        assert_eq!((made(1), made(2), made(3)), (Some(done()), Some(done()), None));
+        assert_eq!(setup.store.notes().unwrap().len(), 1, "and durably so");
     }
 
     #[test]

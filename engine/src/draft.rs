@@ -27,6 +27,9 @@ pub(crate) struct Draft<'a> {
     removes: Vec<RecordId>,
     /// Named operations of this draft. Only ever grows, too.
     done: Vec<(OperationId, Done)>,
+    /// How often something was changed; and how often when the change that is being made began.
+    changes: u64,
+    began_at: u64,
     now: u64,
 }
 
@@ -48,6 +51,8 @@ impl<'a> Draft<'a> {
             puts: HashTrieMapSync::default(),
             removes: Vec::new(),
             done: Vec::new(),
+            changes: 0,
+            began_at: 0,
             now: time::now(),
         }
     }
@@ -67,6 +72,7 @@ impl<'a> Draft<'a> {
 
     /// Writes a record under its name, in place of the one that has it. Returns the new version's id.
     pub(crate) fn put(&mut self, record: Record) -> RecordId {
+        self.changes += 1;
         let id = RecordId::random();
         let replaced = self.names.insert(Entry::of(id, &record));
         self.puts.insert_mut(id, Arc::new(record));
@@ -78,6 +84,7 @@ impl<'a> Draft<'a> {
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let removed = self.names.remove(name);
         let existed = removed.is_some();
+        self.changes += u64::from(existed);
         self.drop_version(removed);
         existed
     }
@@ -89,9 +96,11 @@ impl<'a> Draft<'a> {
         here.or_else(|| self.before.get(&operation)).cloned()
     }
 
-    /// Notes what an operation did.
+    /// Notes what an operation did. One that changed nothing needs no note: made again, it does the same.
     pub(crate) fn note(&mut self, operation: Option<OperationId>, done: Done) {
-        self.done.extend(operation.map(|id| (id, done)));
+        if self.changes > self.began_at {
+            self.done.extend(operation.map(|id| (id, done)));
+        }
     }
 
     fn drop_version(&mut self, entry: Option<Arc<Entry>>) {
@@ -102,7 +111,9 @@ impl<'a> Draft<'a> {
         }
     }
 
-    pub(crate) fn mark(&self) -> Mark {
+    /// Marks the moment before a change.
+    pub(crate) fn mark(&mut self) -> Mark {
+        self.began_at = self.changes;
         Mark {
             names: self.names.clone(),
             puts: self.puts.clone(),
@@ -118,9 +129,9 @@ impl<'a> Draft<'a> {
         self.done.truncate(mark.done);
     }
 
-    /// Whether nothing would be written. An operation that changed nothing needs no note.
+    /// Whether nothing would be written. Changes that cancel each other out may still have to be noted.
     pub(crate) fn is_empty(&self) -> bool {
-        self.puts.is_empty() && self.removes.is_empty()
+        self.puts.is_empty() && self.removes.is_empty() && self.done.is_empty()
     }
 
     /// What is to be written and removed.

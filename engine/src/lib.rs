@@ -57,4 +57,4 @@ pub use sealed::FORMAT_VERSION;
 pub use seat::{Claim, Seat};
 pub use store::StoreError;
 pub use transfer::TransferError;
-pub use vault::{ArchiveKey, Passphrase, Prover, Vault, VaultOptions};
+pub use vault::{ArchiveKey, Opener, Passphrase, Prover, Sealer, Vault, VaultOptions};

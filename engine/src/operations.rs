@@ -20,7 +20,8 @@ use crate::vault::OperationKey;
 const KEPT: Duration = Duration::from_secs(600);
 /// How many operations are remembered; beyond that, the oldest are dropped early.
 const MOST: usize = 16_384;
-/// Nothing is dropped so soon after opening: a machine that slept wakes with old notes that are needed.
+/// No note is dropped so soon after it was made or taken up, whatever the clock says and however many there
+/// are: nobody asks again for so long. A machine that slept wakes with old notes that are needed.
 const GRACE: Duration = Duration::from_secs(60);
 /// How many notes one commit drops at most, so that none is slow.
 const DROPPED_AT_ONCE: usize = 64;
@@ -58,17 +59,25 @@ struct Note {
 /// The operations of the last while. Changed by the one that leads a commit.
 pub(crate) struct Operations {
     key: OperationKey,
-    opened: Instant,
     done: HashMap<OperationId, Done>,
-    /// Oldest first: epoch, time, and whose notes they are.
-    commits: VecDeque<(u64, u64, Vec<OperationId>)>,
+    /// Oldest first.
+    commits: VecDeque<Noted>,
+}
+
+/// The note of one commit, as it is kept in mind.
+struct Noted {
+    epoch: u64,
+    /// Milliseconds since 1970, UTC.
+    at: u64,
+    /// When this process made it or took it up.
+    since: Instant,
+    ids: Vec<OperationId>,
 }
 
 impl Operations {
     /// Takes up the notes of a store. One that does not open is of no use and is dropped in time.
     pub(crate) fn load(key: OperationKey, notes: Vec<(u64, Vec<u8>)>) -> Self {
-        let mut operations =
-            Self { key, opened: Instant::now(), done: HashMap::new(), commits: VecDeque::new() };
+        let mut operations = Self { key, done: HashMap::new(), commits: VecDeque::new() };
         for (epoch, sealed) in notes {
             let opened = operations.key.unseal(epoch, &sealed).ok();
             match opened.and_then(|note| postcard::from_bytes(&note).ok()) {
@@ -78,7 +87,7 @@ impl Operations {
                         epoch,
                         "a note on operations can't be opened; the memories are not affected"
                     );
-                    operations.commits.push_back((epoch, 0, Vec::new()));
+                    operations.add(epoch, 0, Vec::new());
                 }
             }
         }
@@ -111,7 +120,7 @@ impl Operations {
     /// Takes up what was committed.
     pub(crate) fn committed(&mut self, batch: &Batch, epoch: u64, now: u64, done: Vec<(OperationId, Done)>) {
         for _ in &batch.stale_notes {
-            if let Some((_, _, ids)) = self.commits.pop_front() {
+            if let Some(Noted { ids, .. }) = self.commits.pop_front() {
                 for id in ids {
                     self.done.remove(&id);
                 }
@@ -123,22 +132,21 @@ impl Operations {
     }
 
     fn add(&mut self, epoch: u64, at: u64, done: Vec<(OperationId, Done)>) {
-        self.commits.push_back((epoch, at, done.iter().map(|(id, _)| *id).collect()));
+        let ids = done.iter().map(|(id, _)| *id).collect();
+        self.commits.push_back(Noted { epoch, at, since: Instant::now(), ids });
         self.done.extend(done);
     }
 
     /// The oldest epochs whose notes may go.
     fn stale(&self, now: u64) -> Vec<u64> {
-        let aged = self.opened.elapsed() >= GRACE;
         let kept = u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX);
         let mut over = self.done.len().saturating_sub(MOST);
-        let stale = self.commits.iter().take(DROPPED_AT_ONCE).take_while(|(_, at, ids)| {
+        let stale = self.commits.iter().take(DROPPED_AT_ONCE).take_while(|noted| {
             let crowded = over > 0;
-            over = over.saturating_sub(ids.len());
-            // A clock that was put back makes no note younger than it is, so only the age counts.
-            crowded || (aged && now.saturating_sub(*at) > kept)
+            over = over.saturating_sub(noted.ids.len());
+            noted.since.elapsed() >= GRACE && (crowded || now.saturating_sub(noted.at) > kept)
         });
-        stale.map(|(epoch, _, _)| *epoch).collect()
+        stale.map(|noted| noted.epoch).collect()
     }
 }
 
@@ -186,20 +194,32 @@ mod tests {
         let mut operations = Operations::load(key(), Vec::new());
         let long = u64::try_from(KEPT.as_millis()).unwrap() + 1;
         commit(&mut operations, 1, 0);
-        assert!(commit(&mut operations, 2, long).stale_notes.is_empty(), "not so soon after opening");
-        operations.opened = Instant::now().checked_sub(GRACE).unwrap();
+        assert!(
+            commit(&mut operations, 2, long).stale_notes.is_empty(),
+            "not so soon, whatever the clock says"
+        );
+        age(&mut operations);
         assert!(commit(&mut operations, 3, 10).stale_notes.is_empty(), "not while it is young");
         assert_eq!(commit(&mut operations, 4, long).stale_notes, [1]);
         assert_eq!((operations.get(&id(1)), operations.get(&id(2))), (None, Some(&DONE)));
     }
 
+    fn age(operations: &mut Operations) {
+        let long_ago = Instant::now().checked_sub(GRACE).unwrap();
+        operations.commits.iter_mut().for_each(|noted| noted.since = long_ago);
+    }
+
     #[test]
-    fn never_more_than_a_stated_number_are_kept() {
+    fn more_than_a_stated_number_are_kept_for_as_long_as_they_may_be_needed() {
         let mut operations = Operations::load(key(), Vec::new());
-        for epoch in 0..MOST as u64 + 100 {
+        for epoch in 0..MOST as u64 + 99 {
             commit(&mut operations, epoch, 0);
         }
-        assert!(operations.done.len() <= MOST + 1);
+        assert_eq!(operations.done.len(), MOST + 99);
+        age(&mut operations);
+        commit(&mut operations, MOST as u64 + 99, 0);
+        commit(&mut operations, MOST as u64 + 100, 0);
+        assert!(operations.done.len() <= MOST + 2);
         assert!(operations.get(&id(MOST as u64 + 99)).is_some());
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
 
 use crate::contract::{
     ErrorCode, Forget, Forgotten, Get, Limits, List, Listed, Listing, Memory, OperationId, Remember,
@@ -21,6 +22,8 @@ use crate::time::rfc3339;
 
 /// How many memories a page of a list holds when the caller does not say.
 const DEFAULT_PAGE: u64 = 50;
+/// Far below the depth at which readers of JSON give up, so that what is stored can be read by all.
+const DEEPEST_METADATA: usize = 32;
 
 /// Why remember, get, list or forget did nothing.
 ///
@@ -119,6 +122,11 @@ pub(crate) fn check_remember(request: &Remember, limits: &Limits) -> Result<(), 
     if let Some(metadata) = &request.metadata {
         let size = serde_json::to_vec(metadata).map_or(usize::MAX, |json| json.len());
         at_most("metadata", "bytes", size, limits.max_metadata_bytes)?;
+        if metadata.values().any(|value| deeper_than(value, DEEPEST_METADATA - 1)) {
+            return Err(RecordError::Argument(format!(
+                "metadata is nested more than {DEEPEST_METADATA} levels deep; flatten it"
+            )));
+        }
     }
     if request.if_version.is_some() && request.key.is_none() {
         return Err(RecordError::Argument(
@@ -129,6 +137,15 @@ pub(crate) fn check_remember(request: &Remember, limits: &Limits) -> Result<(), 
         return Err(RecordError::Argument("give create_only or if_version, not both".into()));
     }
     Ok(())
+}
+
+fn deeper_than(value: &Value, levels: usize) -> bool {
+    let mut below: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Object(fields) => Box::new(fields.values()),
+        _ => return false,
+    };
+    levels == 0 || below.any(|value| deeper_than(value, levels - 1))
 }
 
 /// Checks tags, whether they are stored or filtered by.

@@ -134,6 +134,22 @@ fn a_memory_has_one_spelling() {
 }
 
 #[test]
+fn metadata_is_no_deeper_than_every_reader_of_json_goes() {
+    let engine = Home::new().open();
+    let nested = |levels: usize| {
+        let mut value = serde_json::json!(1);
+        for _ in 1..levels {
+            value = serde_json::json!([value]);
+        }
+        let metadata = serde_json::json!({ "a": value }).as_object().cloned();
+        engine.remember(Remember { metadata, ..remember("t", "x") }).map(|_| ()).map_err(|error| error.code())
+    };
+    assert_eq!(nested(32), Ok(()));
+    assert_eq!(nested(33), Err(ErrorCode::InvalidArgument));
+    assert_eq!(nested(100), Err(ErrorCode::InvalidArgument));
+}
+
+#[test]
 fn limits_hold_at_the_byte() {
     let home = Home::new();
     let limits = Limits::default();

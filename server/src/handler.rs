@@ -22,7 +22,6 @@ use rmcp::{
 };
 use serde_json::json;
 use tokio::sync::{Mutex, OwnedMutexGuard};
-use warm_engine::contract::ErrorCode;
 
 use crate::{
     memory::{Expected, Failure},
@@ -60,24 +59,15 @@ impl Handler {
             let mut waits = || drop(turn.take());
             let served = catch_unwind(AssertUnwindSafe(|| call.serve(&namespaces, &mut waits)));
             // The turn ends here and not on that thread, so that replies leave in the order of the calls.
-            (served.unwrap_or_else(|_| Err(fault())), turn)
+            (served.unwrap_or_else(|_| Err(Failure::fault())), turn)
         };
         let (served, _turn) = if expected == Expected::Soon {
             serve()
         } else {
-            tokio::task::spawn_blocking(serve).await.unwrap_or_else(|_| (Err(fault()), None))
+            tokio::task::spawn_blocking(serve).await.unwrap_or_else(|_| (Err(Failure::fault()), None))
         };
         served
     }
-}
-
-/// What a call is answered that panicked. Where, the panic hook says on stderr.
-pub fn fault() -> Failure {
-    Failure::new(
-        ErrorCode::Internal,
-        "warm-mcp failed at this call, which changed nothing or was applied whole. \
-         Look at what is stored before trying again, and report the fault.",
-    )
 }
 
 impl ServerHandler for Handler {

@@ -31,7 +31,12 @@ type Slot = Arc<Mutex<Option<Arc<dyn Memory>>>>;
 
 impl Namespaces {
     /// Opens the default namespace at once, so that a store that can't be served is known at start.
-    pub fn open(vault: Vault, limits: Limits, default: String, selectable: bool) -> Result<Self, ShareError> {
+    pub fn open(
+        vault: Vault,
+        limits: Limits,
+        default: String,
+        selectable: bool,
+    ) -> Result<Self, Arc<ShareError>> {
         let namespaces = Self { vault, limits, default, selectable, slots: Mutex::default() };
         namespaces.open_slot(&namespaces.default)?;
         Ok(namespaces)
@@ -56,22 +61,30 @@ impl Namespaces {
         slot.try_lock().ok()?.clone()
     }
 
-    fn open_slot(&self, namespace: &str) -> Result<Arc<dyn Memory>, ShareError> {
+    fn open_slot(&self, namespace: &str) -> Result<Arc<dyn Memory>, Arc<ShareError>> {
         let slot = Arc::clone(self.slots().entry(namespace.to_owned()).or_default());
-        let mut slot = unpoisoned(&slot);
-        if let Some(memory) = &*slot {
+        let mut open = unpoisoned(&slot);
+        if let Some(memory) = &*open {
             return Ok(Arc::clone(memory));
         }
         let opened = SharedMemory::open(&self.vault, namespace, self.limits.clone());
-        let memory = opened.inspect_err(|_| drop(self.slots().remove(namespace)))?;
+        let memory = opened.inspect_err(|_| self.discard(namespace, &slot))?;
         if memory.created() && !self.vault.created() {
             eprintln!(
                 "warm-mcp: made an empty store for the namespace {namespace}; the others are as they were."
             );
         }
         let memory: Arc<dyn Memory> = Arc::new(memory);
-        *slot = Some(Arc::clone(&memory));
+        *open = Some(Arc::clone(&memory));
         Ok(memory)
+    }
+
+    /// Drops the slot of a namespace that could not be opened, unless another has taken its place.
+    fn discard(&self, namespace: &str, slot: &Slot) {
+        let mut slots = self.slots();
+        if slots.get(namespace).is_some_and(|there| Arc::ptr_eq(there, slot)) {
+            slots.remove(namespace);
+        }
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<String, Slot>> {

@@ -8,6 +8,7 @@ use std::{
     fs,
     os::unix::net::UnixListener,
     path::{Path, PathBuf},
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -29,6 +30,12 @@ fn store(dir: &Path) -> PathBuf {
 fn socket(dir: &Path) -> Option<PathBuf> {
     let note: Value = serde_json::from_slice(&fs::read(store(dir).join("owner")).ok()?).ok()?;
     note["socket"].as_str().map(Into::into)
+}
+
+/// The process that says it owns the store.
+fn owner(dir: &Path) -> Option<u32> {
+    let note: Value = serde_json::from_slice(&fs::read(store(dir).join("owner")).ok()?).ok()?;
+    u32::try_from(note["process"].as_u64()?).ok()
 }
 
 fn create(path: impl AsRef<str>) -> Value {
@@ -130,25 +137,40 @@ fn ten_windows_lose_nothing_and_make_nothing_twice_when_the_owner_is_killed() {
 #[test]
 fn edits_under_way_when_owners_are_killed_are_made_once_each_in_their_order() {
     let home = home();
-    let mut owners: Vec<_> = (0..4).map(|_| Server::start(home.path())).collect();
+    let mut others: Vec<_> = (0..4).map(|_| Server::start(home.path())).collect();
     let mut writer = Server::start(home.path());
     writer.memory(json!({"command": "create", "path": "/memories/log.md", "file_text": "start\n"}));
     let insert = |n: usize| json!({"command": "insert", "path": "/memories/log.md", "insert_line": n + 1, "insert_text": format!("line {n}")});
-    let ids: Vec<_> = (0..200).map(|n| writer.send_call("memory", insert(n))).collect();
+    let dir = home.path().to_owned();
     let killer = thread::spawn(move || {
-        // In the order of their start: each in turn has become the owner.
-        while !owners.is_empty() {
-            thread::sleep(Duration::from_millis(50));
-            kill(owners.remove(0));
+        let mut killed = 0;
+        let started = Instant::now();
+        while killed < 3 && started.elapsed() < DEADLINE {
+            thread::sleep(Duration::from_millis(60));
+            // Whoever is the owner now, unless it is the writer.
+            let owner = owner(&dir).and_then(|owner| others.iter().position(|other| other.id() == owner));
+            if let Some(at) = owner {
+                kill(others.remove(at));
+                killed += 1;
+            } else {
+                break;
+            }
         }
+        killed
     });
-    for (n, id) in ids.into_iter().enumerate() {
-        let reply = writer.reply(id);
-        assert_eq!(reply["result"]["isError"], false, "insert {n}: {reply}");
+    // The writer goes on until no other owner is left to be killed.
+    let mut written = 0;
+    while written < 100 || !killer.is_finished() {
+        let ids: Vec<_> = (written..written + 20).map(|n| writer.send_call("memory", insert(n))).collect();
+        for id in ids {
+            let reply = writer.reply(id);
+            assert_eq!(reply["result"]["isError"], false, "insert {written}: {reply}");
+            written += 1;
+        }
     }
-    killer.join().unwrap();
+    assert!(killer.join().unwrap() > 0, "an owner was killed");
     let text = writer.call("get", json!({"key": "/memories/log.md"}))["text"].take();
-    let expected: String = (0..200).fold("start\n".into(), |text, n| text + &format!("line {n}\n"));
+    let expected: String = (0..written).fold("start\n".into(), |text, n| text + &format!("line {n}\n"));
     assert_eq!(text, expected);
 }
 
@@ -223,7 +245,12 @@ fn an_owner_that_stands_still_is_named_and_served_again_once_it_goes_on() {
     let mut guest = Server::start(home.path());
     guest.memory(create("before.md"));
     owner.signal("-STOP");
-    let (code, message) = guest.refusal("memory", create("during.md"));
+    let call = guest.send_call("memory", create("during.md"));
+    // Meanwhile the session hears its client.
+    assert!(guest.request("ping", json!({}))["result"].is_object());
+    let outcome = guest.reply(call)["result"].take();
+    let (code, message) =
+        (&outcome["structuredContent"]["code"], outcome["structuredContent"]["message"].to_string());
     assert_eq!(code, "store_unavailable");
     let id = owner.id().to_string();
     assert!(message.contains(&format!("process {id}")) && message.contains("does not answer"), "{message}");
@@ -231,6 +258,60 @@ fn an_owner_that_stands_still_is_named_and_served_again_once_it_goes_on() {
     owner.signal("-CONT");
     guest.memory(create("after.md"));
     assert!(files(&mut owner).contains(&"/memories/after.md".to_owned()));
+}
+
+#[test]
+fn a_window_that_waits_for_an_owner_that_stands_still_ends_when_told() {
+    let home = home();
+    let owner = Server::start(home.path());
+    let mut guest = Server::start(home.path());
+    owner.signal("-STOP");
+    guest.send_call("memory", create("during.md"));
+    guest.signal("-TERM");
+    let started = Instant::now();
+    assert!(guest.wait().status.success() && started.elapsed() < DEADLINE);
+    owner.signal("-CONT");
+}
+
+#[test]
+fn guests_of_an_owner_whose_disk_was_full_write_again_once_there_is_room() {
+    let home = home();
+    let mut owner = Server::start(home.path());
+    let mut guest = Server::start(home.path());
+    guest.memory(create("before.md"));
+    let limit = |limit: &str| {
+        let set = Command::new("prlimit").args(["--pid", &owner.id().to_string(), limit]).status();
+        set.is_ok_and(|status| status.success())
+    };
+    let size = fs::metadata(store(home.path()).join("store.redb")).unwrap().len();
+    if !limit(&format!("--fsize={size}:unlimited")) {
+        eprintln!("SKIPPED: prlimit is not installed");
+        return;
+    }
+    let text = "x".repeat(30_000);
+    let mut acknowledged = vec!["/memories/before.md".to_owned()];
+    let mut refused = None;
+    for n in 0..40 {
+        let outcome = guest.outcome(
+            "memory",
+            json!({"command": "create", "path": format!("/memories/{n}.md"), "file_text": text}),
+        );
+        if outcome["isError"] == true {
+            refused = Some(outcome["structuredContent"]["code"].clone());
+            break;
+        }
+        acknowledged.push(format!("/memories/{n}.md"));
+    }
+    assert_eq!(refused, Some(json!("store_unavailable")));
+    assert!(limit("--fsize=unlimited:unlimited"));
+    // Opened again at most once a second.
+    let started = Instant::now();
+    while guest.outcome("memory", create("after.md"))["isError"] == true {
+        assert!(started.elapsed() < DEADLINE, "no write is taken any more");
+        thread::sleep(Duration::from_millis(200));
+    }
+    let found: HashSet<_> = files(&mut owner).into_iter().collect();
+    assert!(acknowledged.iter().all(|path| found.contains(path)) && found.contains("/memories/after.md"));
 }
 
 #[test]

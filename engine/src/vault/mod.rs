@@ -23,6 +23,7 @@ mod proof;
 mod record_keys;
 mod seal;
 mod secret;
+mod session;
 
 pub use archive_key::ArchiveKey;
 pub(crate) use archive_key::UnopenedArchive;
@@ -32,3 +33,4 @@ pub use proof::Prover;
 pub(crate) use record_keys::RecordKeys;
 pub(crate) use seal::UnsealError;
 pub use secret::Passphrase;
+pub use session::{Opener, Sealer};

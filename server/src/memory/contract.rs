@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use warm_engine::contract::{
-    Command, CommandLimits, ErrorCode, Forget, Get, List, Recall, RecallMode, Remember,
+    Command, CommandLimits, ErrorCode, Forget, Get, List, Recall, RecallMode, Remember, Restore,
 };
 
 use super::{Memory, Reply, Request};
@@ -72,8 +72,22 @@ fn requests() -> Vec<Request> {
         Request::Forget(Forget { key: Some("garage".into()), ..Forget::default() }),
         command(Command::Delete { path: "/memories/n".into() }),
         command(Command::View { path: "/memories".into(), view_range: None }),
+        Request::Restore(restore("garage", "The garage has a keypad.")),
+        Request::Restore(restore("garage", "The garage has a keypad.")),
+        Request::Restore(restore("garage", "other contents")),
+        Request::Restore(restore("/memories/../x", "a name that is none")),
+        Request::Get(Get { key: "garage".into() }),
+        Request::Damaged,
         Request::Stats,
     ]
+}
+
+fn restore(key: &str, text: &str) -> Restore {
+    let memory = json!({
+        "key": key, "text": text, "title": "T", "tags": ["a"], "metadata": {"n": 0.1}, "version": "", "bytes": 0,
+        "created_at": "2026-01-31T12:00:00.123Z", "updated_at": "2026-02-01T12:00:00Z",
+    });
+    Restore { memories: vec![serde_json::from_value(memory).expect("a memory")], replace: false }
 }
 
 /// Checks that two memories over empty stores answer each request alike, to the last bit.
@@ -91,6 +105,19 @@ pub fn check_alike(one: &dyn Memory, other: &dyn Memory) {
             _ => panic!("request {number} is served by one and refused by the other"),
         }
     }
+    assert_eq!(dumped(one), dumped(other));
+}
+
+fn dumped(memory: &dyn Memory) -> Vec<Value> {
+    let mut all = Vec::new();
+    let counted = memory.dump(&mut |memory| {
+        let mut memory = serde_json::to_value(memory).expect("plain values");
+        blank(&mut memory);
+        all.push(memory);
+        Ok(())
+    });
+    assert_eq!(counted.ok(), Some(all.len() as u64));
+    all
 }
 
 /// Checks what a caller may count on.

@@ -102,6 +102,15 @@ impl Failure {
         Self { code, message: message.into(), details: None }
     }
 
+    /// What a call is answered that panicked. Where, the panic hook says on stderr.
+    pub fn fault() -> Self {
+        Self::new(
+            ErrorCode::Internal,
+            "warm-mcp failed at this call, which changed nothing or was applied whole. \
+             Look at what is stored before trying again, and report the fault.",
+        )
+    }
+
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidArgument, message)
     }
@@ -152,11 +161,6 @@ pub trait Memory: Send + Sync {
 /// A write that takes longer than this is a sign of a slow disk.
 const PROMPT: Duration = Duration::from_millis(5);
 
-/// Whether a write that took so long lets the next be expected soon.
-pub fn is_prompt(took: Duration) -> bool {
-    took < PROMPT
-}
-
 /// A query of at most so many bytes is searched for at once.
 const PROMPT_BYTES: usize = 1024;
 
@@ -198,7 +202,7 @@ impl LocalMemory {
     fn write(&self, write: Write, operation: Option<OperationId>) -> Result<Reply, Failure> {
         let started = Instant::now();
         let written = self.engine.write(write, operation);
-        self.writes_are_prompt.store(is_prompt(started.elapsed()), Ordering::Relaxed);
+        self.writes_are_prompt.store(started.elapsed() < PROMPT, Ordering::Relaxed);
         Ok(match written? {
             Written::Command(told) => Reply::Command(told),
             Written::Remember(remembered) => Reply::Remember(remembered),

@@ -1,20 +1,19 @@
 //! The side of a process that reaches the store through its owner.
 //!
-//! Owns the connections to one owner: one request at a time on each, as many as there are requests at
-//! once. When the owner is gone, so is the guest; finding the next is the parent module's work.
+//! Owns the connections to one owner: one request at a time on each, a bounded number at once. When the
+//! owner is gone, so is the guest; finding the next is the parent module's work.
 
 use std::{
-    io::{self, Read},
+    io::{self, ErrorKind, Read},
     net::Shutdown,
     path::PathBuf,
     sync::{
-        Mutex, PoisonError,
+        Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
 use warm_engine::{
     Prover, Seat,
     contract::{Limits, Memory as Stored, OperationId},
@@ -22,42 +21,21 @@ use warm_engine::{
 
 use super::{
     endpoint::Endpoint,
-    handshake::{self, OwnerIs, Refused},
+    handshake::{self, Refused},
     local_socket::Stream,
-    wire::{self, LONGEST},
+    messages::{Ask, Told},
+    wire::Conversation,
 };
-use crate::memory::{Expected, Failure, Reply, Request, is_prompt};
+use crate::memory::{Expected, Failure, Reply, Request};
 
 /// After so long without an answer the owner is asked whether it still lives.
 const STALL: Duration = Duration::from_secs(5);
-
-/// A question to the owner.
-#[derive(Serialize)]
-pub enum Ask<'a> {
-    /// Answered by one [`Told::Outcome`].
-    Request { operation: Option<OperationId>, request: &'a Request },
-    /// Answered by a [`Told::Memory`] for each, and [`Told::Dumped`] at the end.
-    Dump,
-}
-
-/// The same, as the owner reads it.
-#[derive(Deserialize)]
-pub enum Asked {
-    Request { operation: Option<OperationId>, request: Request },
-    Dump,
-}
-
-/// An answer, or a part of one.
-#[derive(Serialize, Deserialize)]
-pub enum Told {
-    Outcome {
-        outcome: Result<Reply, Failure>,
-        /// Whether the owner's index is filled.
-        recall_ready: bool,
-    },
-    Memory(Box<Stored>),
-    Dumped(Result<u64, Failure>),
-}
+/// How often an owner that can't be asked is waited for all the same: it may be about to end.
+const STALLS: u32 = 6;
+/// Most requests to the owner at once; one more waits for one of them.
+const MOST: usize = 32;
+/// Most connections that are kept for later.
+const KEPT: usize = 4;
 
 /// Why a request got no answer.
 #[derive(Debug)]
@@ -66,6 +44,8 @@ pub enum Lost {
     Gone,
     /// The owner is there and does not answer.
     Silent { process: u32 },
+    /// The owner answered, and it could not be understood.
+    Garbled,
 }
 
 /// A guest of one owner.
@@ -73,14 +53,37 @@ pub struct Guest {
     socket: PathBuf,
     prover: Prover,
     limits: Limits,
-    owner: OwnerIs,
-    idle: Mutex<Vec<Stream>>,
+    /// The owner's number.
+    process: u32,
+    connections: Mutex<Connections>,
+    freed: Condvar,
     /// Ends when the owner does. Kept to be ended with the guest.
     watch: Stream,
     watched: AtomicBool,
     recall_ready: AtomicBool,
-    /// Whether the last write was answered promptly.
-    writes_are_prompt: AtomicBool,
+}
+
+#[derive(Default)]
+struct Connections {
+    idle: Vec<Conversation>,
+    in_use: usize,
+}
+
+/// A connection that is in use; no longer so when dropped.
+struct InUse<'a> {
+    guest: &'a Guest,
+    conversation: Option<Conversation>,
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        let mut connections = self.guest.connections();
+        connections.in_use -= 1;
+        if connections.idle.len() < KEPT {
+            connections.idle.extend(self.conversation.take());
+        }
+        self.guest.freed.notify_one();
+    }
 }
 
 /// A connection on which nothing is said: its end is the owner's.
@@ -89,27 +92,27 @@ pub struct Watch(Stream);
 impl Watch {
     /// Returns when the owner, or the guest, is gone.
     pub fn wait_for_end(mut self) {
-        while matches!(self.0.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::Interrupted) {}
+        while matches!(self.0.read(&mut [0]), Err(error) if error.kind() == ErrorKind::Interrupted) {}
     }
 }
 
 impl Guest {
-    /// Joins the owner of a seat.
+    /// Joins the owner of a seat; waits while that one opens the store.
     pub fn join(seat: &Seat, prover: Prover, limits: &Limits) -> Result<Self, Refused> {
         let socket = Endpoint::find(seat.dir()).ok_or(Refused::NoEndpoint)?;
-        let mut watch = Stream::connect(&socket)?;
-        let owner = handshake::join(&mut watch, &prover, limits)?;
+        let (watch, process) = handshake::join(Stream::connect(&socket)?, &prover, limits)?;
+        let watch = watch.stream;
         watch.set_read_timeout(None)?;
         Ok(Self {
             socket,
             prover,
             limits: limits.clone(),
-            owner,
-            idle: Mutex::default(),
+            process,
+            connections: Mutex::default(),
+            freed: Condvar::new(),
             watch,
             watched: AtomicBool::new(false),
             recall_ready: AtomicBool::new(false),
-            writes_are_prompt: AtomicBool::new(true),
         })
     }
 
@@ -128,22 +131,18 @@ impl Guest {
         request: &Request,
         waits: &mut dyn FnMut(),
     ) -> Result<Result<Reply, Failure>, Lost> {
-        let started = Instant::now();
         if matches!(request, Request::Recall(_)) && !self.recall_ready.load(Ordering::Relaxed) {
             waits();
         }
-        let mut stream = self.ask(&Ask::Request { operation, request }).map_err(|error| self.lost(&error))?;
-        let Told::Outcome { outcome, recall_ready } =
-            self.told(&mut stream).map_err(|error| self.lost(&error))?
-        else {
-            return Err(Lost::Gone);
-        };
-        self.idle().push(stream);
-        self.recall_ready.store(recall_ready, Ordering::Relaxed);
-        if request.is_write() {
-            self.writes_are_prompt.store(is_prompt(started.elapsed()), Ordering::Relaxed);
+        let mut asked = self.ask(&Ask::Request { operation, request })?;
+        match self.told(&mut asked)? {
+            (Told::Outcome { outcome, recall_ready }, conversation) => {
+                asked.conversation = Some(conversation);
+                self.recall_ready.store(recall_ready, Ordering::Relaxed);
+                Ok(outcome)
+            }
+            _ => Err(Lost::Garbled),
         }
-        Ok(outcome)
     }
 
     /// Asks the owner for every memory of one moment.
@@ -151,77 +150,102 @@ impl Guest {
         &self,
         each: &mut dyn FnMut(Stored) -> Result<(), Failure>,
     ) -> Result<Result<u64, Failure>, Lost> {
-        let mut stream = self.ask(&Ask::Dump).map_err(|error| self.lost(&error))?;
+        let mut asked = self.ask(&Ask::Dump)?;
         loop {
-            match self.told(&mut stream).map_err(|error| self.lost(&error))? {
-                Told::Memory(memory) => {
+            match self.told(&mut asked)? {
+                (Told::Memory(memory), conversation) => {
                     if let Err(stop) = each(*memory) {
                         // The rest is not read, so the connection is of no more use.
                         return Ok(Err(stop));
                     }
+                    asked.conversation = Some(conversation);
                 }
-                Told::Dumped(outcome) => {
-                    self.idle().push(stream);
+                (Told::Dumped(outcome), conversation) => {
+                    asked.conversation = Some(conversation);
                     return Ok(outcome);
                 }
-                Told::Outcome { .. } => return Err(Lost::Gone),
+                (Told::Outcome { .. }, _) => return Err(Lost::Garbled),
             }
         }
     }
 
     /// Sends a question, and returns where its answer comes.
-    fn ask(&self, ask: &Ask<'_>) -> io::Result<Stream> {
-        let idle = self.idle().pop();
-        let mut stream = match idle {
-            Some(stream) => stream,
-            None => self.connect()?,
+    fn ask(&self, ask: &Ask<'_>) -> Result<InUse<'_>, Lost> {
+        let idle = {
+            let mut connections = self.connections();
+            while connections.in_use >= MOST {
+                connections = self.freed.wait(connections).unwrap_or_else(PoisonError::into_inner);
+            }
+            connections.in_use += 1;
+            connections.idle.pop()
         };
-        wire::write(&mut stream, ask)?;
-        Ok(stream)
+        let mut asked = InUse { guest: self, conversation: None };
+        let mut conversation = match idle {
+            Some(conversation) => conversation,
+            None => self.connect().map_err(|error| self.lost(&error))?,
+        };
+        conversation.write(ask).map_err(|error| self.lost(&error))?;
+        asked.conversation = Some(conversation);
+        Ok(asked)
     }
 
-    fn told(&self, stream: &mut Stream) -> io::Result<Told> {
+    /// The next part of an answer. The connection comes with it, and is given up when there is none.
+    fn told(&self, asked: &mut InUse<'_>) -> Result<(Told, Conversation), Lost> {
+        let mut conversation = asked.conversation.take().ok_or(Lost::Gone)?;
+        let mut stalls = 0;
         // A slow answer is waited for as long as the owner meets others.
         let stalled = || match self.connect() {
             Ok(_) => Ok(()),
-            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+            Err(error) if is_silence(&error) => Err(error),
+            // It may be ending, which its answer, or the end of the connection, will tell.
+            Err(_) => {
+                stalls += 1;
+                if stalls < STALLS { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
+            }
         };
-        wire::read(stream, LONGEST, stalled)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        match conversation.read(stalled) {
+            Ok(Some(told)) => Ok((told, conversation)),
+            Ok(None) => Err(Lost::Gone),
+            Err(error) => Err(self.lost(&error)),
+        }
     }
 
-    fn connect(&self) -> io::Result<Stream> {
-        let mut stream = Stream::connect(&self.socket)?;
-        handshake::join(&mut stream, &self.prover, &self.limits).map_err(|refused| match refused {
+    fn connect(&self) -> io::Result<Conversation> {
+        let stream = Stream::connect(&self.socket)?;
+        let joined = handshake::join(stream, &self.prover, &self.limits).map_err(|refused| match refused {
             Refused::Io(error) => error,
             other => io::Error::other(other.to_string()),
-        })?;
-        stream.set_read_timeout(Some(STALL))?;
-        stream.set_write_timeout(Some(STALL))?;
-        Ok(stream)
+        });
+        let (conversation, _) = joined?;
+        conversation.stream.set_read_timeout(Some(STALL))?;
+        conversation.stream.set_write_timeout(Some(STALL))?;
+        Ok(conversation)
     }
 
     fn lost(&self, error: &io::Error) -> Lost {
         match error.kind() {
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                Lost::Silent { process: self.owner.process }
-            }
+            _ if is_silence(error) => Lost::Silent { process: self.process },
+            ErrorKind::InvalidData => Lost::Garbled,
             _ => Lost::Gone,
         }
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Stream>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How soon the owner can be expected to answer.
+    /// How soon the owner can be expected to answer. It may stop, or end, at any time, and what waits for the
+    /// next must not keep a session from hearing its client.
     pub fn expect(&self, request: &Request) -> Expected {
-        let ready = self.recall_ready.load(Ordering::Relaxed);
-        match request.expect(ready, self.writes_are_prompt.load(Ordering::Relaxed)) {
-            // The next owner may have to fill its index first.
-            Expected::Soon if matches!(request, Request::Recall(_)) => Expected::Later,
-            expected => expected,
+        match request.expect(self.recall_ready.load(Ordering::Relaxed), true) {
+            Expected::OnceIndexed => Expected::OnceIndexed,
+            Expected::Soon | Expected::Later => Expected::Later,
         }
     }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock)
 }
 
 impl Drop for Guest {

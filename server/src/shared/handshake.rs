@@ -4,28 +4,37 @@
 //! guest -> owner   protocol, nonce
 //! owner -> guest   protocol, version, process, nonce, proof of the owner
 //! guest -> owner   proof of the guest, the guest's limits
-//! owner -> guest   ready
+//! owner -> guest   wait (any number of times, while the store is being opened), then ready
 //! ```
 //!
 //! A proof is an HMAC over the protocol and both nonces under a key that only the store secret gives, so
-//! that a process without the key neither learns nor serves anything, and no proof is good twice. Processes
-//! of different protocols part at the second message, each knowing the other's version.
+//! that a process without the key neither learns nor serves anything, and no proof is good twice. From the
+//! third message on everything is sealed under keys of this meeting, so that one who passes the proofs on learns
+//! nothing either. Processes of different protocols part at the second message, each knowing the other's version.
 
-use std::{io, process, time::Duration};
+use std::{
+    io::{self, ErrorKind},
+    process,
+    time::Duration,
+};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use warm_engine::{Prover, contract::Limits};
 
 use super::{
     local_socket::Stream,
     random_id,
-    wire::{self, LONGEST_GREETING},
+    wire::{self, Conversation, LONGEST_GREETING},
 };
 
 /// Goes up with every change of what is said on the socket.
 pub const PROTOCOL: u32 = 1;
 /// One that says nothing for so long is given up.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often the owner says that it is still opening the store.
+pub const STILL: Duration = Duration::from_millis(500);
+/// Longest version that is shown.
+const LONGEST_VERSION: usize = 32;
 
 type Nonce = [u8; 16];
 
@@ -52,7 +61,10 @@ struct Answer {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Ready {}
+enum Entry {
+    Wait,
+    Ready,
+}
 
 /// Why two processes did not meet.
 #[derive(Debug, thiserror::Error)]
@@ -67,50 +79,51 @@ pub enum Refused {
     Io(#[from] io::Error),
 }
 
-/// Who the owner is.
-#[derive(Clone, Debug)]
-pub struct OwnerIs {
-    pub process: u32,
-}
-
-/// The guest's side.
-pub fn join(stream: &mut Stream, prover: &Prover, limits: &Limits) -> Result<OwnerIs, Refused> {
-    patiently(stream)?;
+/// The guest's side; returns the owner's process number too.
+pub fn join(mut stream: Stream, prover: &Prover, limits: &Limits) -> Result<(Conversation, u32), Refused> {
+    patiently(&stream)?;
     let nonce = random_id();
-    wire::write(stream, &Hello { protocol: PROTOCOL, nonce })?;
-    let welcome: Welcome = next(stream)?;
+    wire::write(&mut stream, &Hello { protocol: PROTOCOL, nonce })?;
+    let welcome: Welcome = heard(wire::read(&mut stream, LONGEST_GREETING, silent))?;
+    let process = welcome.process;
     if welcome.protocol != PROTOCOL {
-        return Err(Refused::OtherProtocol { process: welcome.process, version: welcome.version });
+        let printable = welcome.version.chars().filter(|c| !c.is_control());
+        return Err(Refused::OtherProtocol { process, version: printable.take(LONGEST_VERSION).collect() });
     }
     let said = said(&nonce, &welcome.nonce);
     if !prover.check("owner", &said, &welcome.proof) {
         return Err(Refused::NoProof);
     }
-    let proof = prover.prove("guest", &said).to_vec();
-    wire::write(stream, &Answer { proof, limits: limits.clone() })?;
-    let Ready {} = next(stream)?;
-    Ok(OwnerIs { process: welcome.process })
+    let (sealer, opener) = prover.session("guest", "owner", &said);
+    let mut met = Conversation { stream, sealer, opener };
+    met.write(&Answer { proof: prover.prove("guest", &said).to_vec(), limits: limits.clone() })?;
+    while let Entry::Wait = heard(met.read(silent))? {}
+    Ok((met, process))
 }
 
-/// The owner's side; returns the guest's limits.
-pub fn admit(stream: &mut Stream, prover: &Prover) -> Result<Limits, Refused> {
-    patiently(stream)?;
-    let hello: Hello = next(stream)?;
+/// The owner's side; returns the guest's limits. The guest is kept waiting until it is told to [`enter`].
+pub fn admit(mut stream: Stream, prover: &Prover) -> Result<(Conversation, Limits), Refused> {
+    patiently(&stream)?;
+    let hello: Hello = heard(wire::read(&mut stream, LONGEST_GREETING, silent))?;
     let nonce = random_id();
     let said = said(&hello.nonce, &nonce);
     let ours = hello.protocol == PROTOCOL;
     let proof = if ours { prover.prove("owner", &said).to_vec() } else { Vec::new() };
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    wire::write(stream, &Welcome { protocol: PROTOCOL, version, process: process::id(), nonce, proof })?;
+    wire::write(&mut stream, &Welcome { protocol: PROTOCOL, version, process: process::id(), nonce, proof })?;
     if !ours {
-        return Err(Refused::OtherProtocol { process: 0, version: format!("protocol {}", hello.protocol) });
+        let version = format!("protocol {}", hello.protocol);
+        return Err(Refused::OtherProtocol { process: process::id(), version });
     }
-    let answer: Answer = next(stream)?;
-    if !prover.check("guest", &said, &answer.proof) {
-        return Err(Refused::NoProof);
-    }
-    wire::write(stream, &Ready {})?;
-    Ok(answer.limits)
+    let (sealer, opener) = prover.session("owner", "guest", &said);
+    let mut met = Conversation { stream, sealer, opener };
+    let answer: Answer = heard(met.read(silent))?;
+    if prover.check("guest", &said, &answer.proof) { Ok((met, answer.limits)) } else { Err(Refused::NoProof) }
+}
+
+/// Lets a guest in, or keeps it waiting a little longer.
+pub fn enter(met: &mut Conversation, open: bool) -> io::Result<()> {
+    met.write(if open { &Entry::Ready } else { &Entry::Wait })
 }
 
 fn patiently(stream: &Stream) -> io::Result<()> {
@@ -118,10 +131,12 @@ fn patiently(stream: &Stream) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))
 }
 
-fn next<T: serde::de::DeserializeOwned>(stream: &mut Stream) -> io::Result<T> {
-    let silent = || Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer"));
-    let message = wire::read(stream, LONGEST_GREETING, silent)?;
-    message.ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "it hung up"))
+fn silent() -> io::Result<()> {
+    Err(io::Error::new(ErrorKind::TimedOut, "it does not answer"))
+}
+
+fn heard<T: DeserializeOwned>(message: io::Result<Option<T>>) -> io::Result<T> {
+    message?.ok_or_else(|| io::Error::new(ErrorKind::UnexpectedEof, "it hung up"))
 }
 
 fn said(guest: &Nonce, owner: &Nonce) -> Vec<u8> {

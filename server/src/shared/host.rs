@@ -1,7 +1,8 @@
 //! The side of the process that owns the store: it serves the others.
 //!
-//! Owns the socket, a thread that meets guests and a thread for each connection. Each request is served whole
-//! by the engine, as if it came from this process. When the owner is about to end, requests in progress
+//! Owns the socket, a thread that meets guests and a thread for each connection. Guests are met from the
+//! moment that this process holds the seat, and wait while it opens the store. Each request is served
+//! whole by the engine, as if it came from this process. When the owner is about to end, requests in progress
 //! are answered, and those that can't be are left to the next owner.
 
 use std::{
@@ -14,78 +15,100 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use warm_engine::{Engine, Prover, Seat, contract::ErrorCode};
+use warm_engine::{
+    Engine, Prover, Seat,
+    contract::{ErrorCode, Limits},
+};
 
 use super::{
     endpoint::Endpoint,
-    guest::{Asked, Told},
-    handshake,
+    handshake::{self, STILL},
     local_socket::{Listener, Stream},
-    wire::{self, LONGEST},
+    messages::{Asked, Told},
+    wire::Conversation,
 };
-use crate::{
-    handler::fault,
-    memory::{Failure, LocalMemory, Memory},
-};
+use crate::memory::{Failure, LocalMemory, Memory};
 
-/// How long a request in progress may keep the owner from ending.
+/// How long requests in progress may keep the owner from ending.
 const PARTING: Duration = Duration::from_secs(5);
-/// Most connections at once; one more is met and sent away, and tries again.
-const MOST: usize = 1_024;
+/// Most connections at once; one more is sent away, and tries again.
+const MOST: usize = 256;
 /// After a connection that could not be accepted.
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves guests until it is dropped.
 pub struct Host {
     endpoint: Option<Endpoint>,
     meeting: Option<JoinHandle<()>>,
-    rooms: Arc<Rooms>,
+    guests: Arc<Guests>,
 }
 
-/// The connections that are open.
-struct Rooms {
-    /// None once the host closes: what is left of a connection then must not keep the store open.
-    engine: Mutex<Option<Engine>>,
+/// Told that a failed commit shut the store.
+pub type WhenShut = Box<dyn Fn() + Send + Sync>;
+
+/// The connections that are open, and what they are served from.
+struct Guests {
     prover: Prover,
+    when_shut: WhenShut,
     closing: AtomicBool,
-    open: Mutex<Open>,
-    changed: Condvar,
+    warned: AtomicBool,
+    store: Mutex<Store>,
+    opened: Condvar,
+    connections: Mutex<Connections>,
+    closed: Condvar,
+}
+
+/// What guests wait for.
+enum Store {
+    Opening,
+    Open(Engine),
+    /// The host closes: what is left of a connection then must not keep the store open.
+    Closed,
 }
 
 #[derive(Default)]
-struct Open {
+struct Connections {
     next: u64,
     streams: HashMap<u64, Stream>,
 }
 
 impl Host {
-    /// Serves `engine`, whose seat this process holds.
-    pub fn start(seat: &Seat, prover: Prover, engine: Engine) -> io::Result<Self> {
+    /// Meets guests of a seat that this process holds.
+    pub fn start(seat: &Seat, prover: Prover, when_shut: WhenShut) -> io::Result<Self> {
         let (endpoint, listener) = Endpoint::make(seat.dir())?;
-        let rooms = Rooms {
-            engine: Mutex::new(Some(engine)),
+        let guests = Arc::new(Guests {
             prover,
+            when_shut,
             closing: AtomicBool::new(false),
-            open: Mutex::default(),
-            changed: Condvar::new(),
-        };
-        let rooms = Arc::new(rooms);
-        let of_thread = Arc::clone(&rooms);
+            warned: AtomicBool::new(false),
+            store: Mutex::new(Store::Opening),
+            opened: Condvar::new(),
+            connections: Mutex::default(),
+            closed: Condvar::new(),
+        });
+        let of_thread = Arc::clone(&guests);
         let meeting = thread::Builder::new().name("warm-host".into());
         let meeting = meeting.spawn(move || meet(&listener, &of_thread))?;
-        Ok(Self { endpoint: Some(endpoint), meeting: Some(meeting), rooms })
+        Ok(Self { endpoint: Some(endpoint), meeting: Some(meeting), guests })
+    }
+
+    /// Serves them from now on.
+    pub fn open(&self, engine: Engine) {
+        *unpoisoned(&self.guests.store) = Store::Open(engine);
+        self.guests.opened.notify_all();
     }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
-        let rooms = &self.rooms;
-        rooms.closing.store(true, Ordering::SeqCst);
-        let engine = rooms.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(engine) = engine {
+        let guests = &self.guests;
+        guests.closing.store(true, Ordering::SeqCst);
+        let store = std::mem::replace(&mut *unpoisoned(&guests.store), Store::Closed);
+        guests.opened.notify_all();
+        if let Store::Open(engine) = store {
             engine.retire();
         }
         if let Some(endpoint) = self.endpoint.take()
@@ -96,132 +119,165 @@ impl Drop for Host {
         {
             tracing::error!("the thread that meets other processes panicked");
         }
-        let mut open = rooms.open();
-        for stream in open.streams.values() {
-            // Nothing more is read; what is being answered is answered.
-            let _ = stream.shutdown(Shutdown::Read);
-        }
-        while !open.streams.is_empty() {
-            let (guard, timeout) =
-                rooms.changed.wait_timeout(open, PARTING).unwrap_or_else(PoisonError::into_inner);
-            open = guard;
-            if timeout.timed_out() {
+        let mut connections = unpoisoned(&guests.connections);
+        // Nothing more is read; what is being answered is answered.
+        shut(&connections, Shutdown::Read);
+        let until = Instant::now() + PARTING;
+        while !connections.streams.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 tracing::warn!("a request of another process took too long; it is left to the next owner");
+                shut(&connections, Shutdown::Both);
                 break;
             }
+            let waited = guests.closed.wait_timeout(connections, left);
+            connections = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
-impl Rooms {
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+fn shut(connections: &Connections, how: Shutdown) {
+    for stream in connections.streams.values() {
+        // One that is gone already needs nothing.
+        let _ = stream.shutdown(how);
     }
+}
 
+impl Guests {
     fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
     }
+
+    /// The store with a guest's limits, once it is open; the guest hears meanwhile that it is to wait. `None`
+    /// if it never will be.
+    fn store(&self, met: &mut Conversation, limits: Limits) -> io::Result<Option<LocalMemory>> {
+        let mut store = unpoisoned(&self.store);
+        loop {
+            match &*store {
+                Store::Open(engine) => return Ok(Some(LocalMemory::new(engine.with_limits(limits)))),
+                Store::Closed => return Ok(None),
+                Store::Opening => {}
+            }
+            let (guard, timeout) =
+                self.opened.wait_timeout(store, STILL).unwrap_or_else(PoisonError::into_inner);
+            store = guard;
+            if timeout.timed_out() {
+                drop(store);
+                handshake::enter(met, false)?;
+                store = unpoisoned(&self.store);
+            }
+        }
+    }
+
+    fn turned_away(&self, error: &io::Error) {
+        if !self.warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%error, "another process could not be met; it tries again");
+        }
+    }
 }
 
-fn meet(listener: &Listener, rooms: &Arc<Rooms>) {
+fn meet(listener: &Listener, guests: &Arc<Guests>) {
     loop {
         let accepted = listener.accept();
-        if rooms.is_closing() {
+        if guests.is_closing() {
             return;
         }
         match accepted {
             Ok((stream, _)) => {
-                if let Err(error) = receive(stream, rooms) {
-                    tracing::warn!(%error, "another process could not be received");
+                if let Err(error) = receive(stream, guests) {
+                    guests.turned_away(&error);
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "another process could not be met");
+                guests.turned_away(&error);
                 thread::sleep(PAUSE);
             }
         }
     }
 }
 
-fn receive(stream: Stream, rooms: &Arc<Rooms>) -> io::Result<()> {
+fn receive(stream: Stream, guests: &Arc<Guests>) -> io::Result<()> {
     let handle = stream.try_clone()?;
     let number = {
-        let mut open = rooms.open();
-        if open.streams.len() >= MOST {
+        let mut connections = unpoisoned(&guests.connections);
+        if connections.streams.len() >= MOST {
             return Err(io::Error::other("there are too many connections"));
         }
-        open.next += 1;
-        let number = open.next;
-        open.streams.insert(number, handle);
+        connections.next += 1;
+        let number = connections.next;
+        connections.streams.insert(number, handle);
         number
     };
-    let room = Room { rooms: Arc::clone(rooms), number };
+    let connection = Connection { guests: Arc::clone(guests), number };
     thread::Builder::new().name("warm-guest".into()).spawn(move || {
-        let mut stream = stream;
         // Bound to the thread, so that the connection counts as open until it ends.
-        let room = room;
-        if let Err(error) = serve(&mut stream, &room.rooms) {
+        let connection = connection;
+        if let Err(error) = serve(stream, &connection.guests) {
             tracing::debug!(%error, "a connection to another process ended");
         }
-        let _ = stream.shutdown(Shutdown::Both);
     })?;
     Ok(())
 }
 
 /// One open connection; no longer so when dropped.
-struct Room {
-    rooms: Arc<Rooms>,
+struct Connection {
+    guests: Arc<Guests>,
     number: u64,
 }
 
-impl Drop for Room {
+impl Drop for Connection {
     fn drop(&mut self) {
-        self.rooms.open().streams.remove(&self.number);
-        self.rooms.changed.notify_all();
+        let stream = unpoisoned(&self.guests.connections).streams.remove(&self.number);
+        if let Some(stream) = stream {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        self.guests.closed.notify_all();
     }
 }
 
-fn serve(stream: &mut Stream, rooms: &Rooms) -> io::Result<()> {
-    let limits =
-        handshake::admit(stream, &rooms.prover).map_err(|refused| io::Error::other(refused.to_string()))?;
-    stream.set_read_timeout(None)?;
-    // A guest that does not take its answer holds up nobody but its own thread, and not for ever.
-    stream.set_write_timeout(Some(PARTING))?;
-    let engine = rooms
-        .engine
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_ref()
-        .map(|engine| engine.with_limits(limits));
-    let Some(engine) = engine else { return Ok(()) };
-    let memory = LocalMemory::new(engine);
+fn serve(stream: Stream, guests: &Guests) -> io::Result<()> {
+    let admitted = handshake::admit(stream, &guests.prover);
+    let (mut met, limits) = admitted.map_err(|refused| io::Error::other(refused.to_string()))?;
+    let Some(memory) = guests.store(&mut met, limits)? else { return Ok(()) };
+    handshake::enter(&mut met, true)?;
+    // From here on a guest may take its time: a reader who pauses in the middle of an export, say. It holds up
+    // nobody but its own thread, and its end ends the connection.
+    met.stream.set_read_timeout(None)?;
+    met.stream.set_write_timeout(None)?;
     let never = || Ok(());
-    while let Some(asked) = wire::read(stream, LONGEST, never)? {
+    while let Some(asked) = met.read(never)? {
         let told = match asked {
             Asked::Request { operation, request } => {
                 let served = catch_unwind(AssertUnwindSafe(|| memory.call_as(operation, request)));
-                let outcome = served.unwrap_or_else(|_| Err(fault()));
-                if outcome.is_err() && rooms.is_closing() {
+                let outcome = served.unwrap_or_else(|_| Err(Failure::fault()));
+                if outcome.is_err() && memory.engine().is_shut() {
+                    (guests.when_shut)();
+                } else if outcome.is_err() && guests.is_closing() {
                     // It may have failed for that reason alone: the next owner is asked again.
                     return Ok(());
                 }
                 Told::Outcome { outcome, recall_ready: memory.engine().recall_is_ready() }
             }
-            Asked::Dump => Told::Dumped(dump(stream, &memory)?),
+            Asked::Dump => Told::Dumped(dump(&mut met, &memory)?),
         };
-        wire::write(stream, &told)?;
+        met.write(&told)?;
     }
     Ok(())
 }
 
 /// Sends every memory. The outer error is the connection's.
-fn dump(stream: &mut Stream, memory: &LocalMemory) -> io::Result<Result<u64, Failure>> {
+fn dump(met: &mut Conversation, memory: &LocalMemory) -> io::Result<Result<u64, Failure>> {
     let mut broken = None;
     let outcome = memory.dump(&mut |memory| {
-        wire::write(stream, &Told::Memory(Box::new(memory))).map_err(|error| {
+        met.write(&Told::Memory(Box::new(memory))).map_err(|error| {
             broken = Some(error);
             Failure::new(ErrorCode::Internal, "The connection ended.")
         })
     });
     broken.map_or(Ok(outcome), Err)
+}
+
+/// A panic while it is held leaves what it guards as it was, so a poisoned lock is still good.
+fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

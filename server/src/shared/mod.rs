@@ -5,20 +5,21 @@
 //! flight are asked again: reads run again, writes carry a name and are made once. A caller sees a
 //! short delay and nothing else.
 //!
-//! Owns who holds the store and what happens when that changes. What is said on the socket is
-//! [`wire`]'s, who may say it [`handshake`]'s, where it is [`endpoint`]'s.
+//! Owns who holds the store and what happens when that changes. What is said on the socket is in
+//! [`messages`], how it is framed in [`wire`], who may say it in [`handshake`], where it is in [`endpoint`].
 
 mod endpoint;
 mod guest;
 mod handshake;
 mod host;
 mod local_socket;
+mod messages;
 mod wire;
 
 use std::{
     cell::Cell,
     sync::{
-        Arc, Mutex, PoisonError, RwLock, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -26,7 +27,7 @@ use std::{
 };
 
 use warm_engine::{
-    Engine, OpenError, Seat, Vault,
+    Claim, Engine, OpenError, Prover, Seat, Vault,
     contract::{ErrorCode, Limits, Memory as Stored, OperationId},
 };
 
@@ -36,12 +37,12 @@ use handshake::Refused;
 use host::Host;
 
 /// How long a process tries to own or to join a store that another one holds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a request is asked again and again while owners come and go.
 const ASKED_FOR: Duration = Duration::from_secs(30);
 /// Pauses between two tries: short at first, since a hand-over takes milliseconds.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(16));
-/// A store that a failed commit shut is opened again this often at most.
+/// A store that a failed commit shut, or that could not be opened, is opened again this often at most.
 const REOPENED_EVERY: Duration = Duration::from_secs(1);
 
 /// Why a store could be neither owned nor joined.
@@ -102,15 +103,22 @@ struct Shared {
     part: Part,
     role: RwLock<Role>,
     /// Held by the one that looks for a new role.
-    election: Mutex<()>,
-    /// When the store was last opened by this process.
-    opened: Mutex<Option<Instant>>,
+    election: Mutex<Election>,
     /// Whether this process made the store.
     made: AtomicBool,
     closing: AtomicBool,
     /// Names this process among the clients of a store.
     client: [u8; 16],
     counter: AtomicU64,
+}
+
+/// What is known of the last election.
+#[derive(Default)]
+struct Election {
+    /// When this process last tried to open the store.
+    opened: Option<Instant>,
+    /// Why the last election failed, and when: the answer to all who waited for it, too.
+    failed: Option<(Instant, Arc<ShareError>)>,
 }
 
 /// What this process would be to the store.
@@ -148,25 +156,31 @@ impl Role {
 
 impl SharedMemory {
     /// Owns or joins the store of a namespace; makes an empty one where there is none.
-    pub fn open(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, ShareError> {
-        Self::take_part(vault, Seat::of(vault, namespace)?, limits, Part::Any)
+    pub fn open(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, Arc<ShareError>> {
+        let seat = Seat::of(vault, namespace).map_err(ShareError::from)?;
+        Self::take_part(vault, seat, limits, Part::Any)
     }
 
     /// Owns or joins the store of a namespace, if there is one; makes nothing.
-    pub fn open_existing(vault: &Vault, namespace: &str, limits: Limits) -> Result<Option<Self>, ShareError> {
-        let seat = Seat::of(vault, namespace)?;
-        if !seat.has_store()? {
+    pub fn open_existing(
+        vault: &Vault,
+        namespace: &str,
+        limits: Limits,
+    ) -> Result<Option<Self>, Arc<ShareError>> {
+        let seat = Seat::of(vault, namespace).map_err(ShareError::from)?;
+        if !seat.has_store().map_err(ShareError::from)? {
             return Ok(None);
         }
         Self::take_part(vault, seat, limits, Part::Any).map(Some)
     }
 
     /// Joins the process that has the store of a namespace open. Never opens it itself.
-    pub fn visit(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, ShareError> {
-        Self::take_part(vault, Seat::of(vault, namespace)?, limits, Part::Guest)
+    pub fn visit(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, Arc<ShareError>> {
+        let seat = Seat::of(vault, namespace).map_err(ShareError::from)?;
+        Self::take_part(vault, seat, limits, Part::Guest)
     }
 
-    fn take_part(vault: &Vault, seat: Seat, limits: Limits, part: Part) -> Result<Self, ShareError> {
+    fn take_part(vault: &Vault, seat: Seat, limits: Limits, part: Part) -> Result<Self, Arc<ShareError>> {
         let shared = Arc::new(Shared {
             vault: vault.clone(),
             seat,
@@ -174,7 +188,6 @@ impl SharedMemory {
             part,
             role: RwLock::new(Role::None),
             election: Mutex::default(),
-            opened: Mutex::default(),
             made: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             client: random_id(),
@@ -193,8 +206,12 @@ impl SharedMemory {
 impl Drop for SharedMemory {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::SeqCst);
-        // Taken out first, so that nobody waits for the lock while guests are sent away.
-        let role = std::mem::replace(&mut *write(&self.shared.role), Role::None);
+        let role = {
+            // An election that has begun ends first, so that what it finds is given back too.
+            let _election = unpoisoned(&self.shared.election);
+            std::mem::replace(&mut *write(&self.shared.role), Role::None)
+        };
+        // Nobody waits for a lock while guests are sent away.
         drop(role);
     }
 }
@@ -203,31 +220,26 @@ impl Memory for SharedMemory {
     fn call_or_wait(&self, request: Request, waits: &mut dyn FnMut()) -> Result<Reply, Failure> {
         let shared = &self.shared;
         let operation = request.is_write().then(|| shared.name());
-        let started = Instant::now();
-        let mut asked_elsewhere = false;
+        let mut tries = Tries::new();
         let mut role = shared.role();
         loop {
             match &role {
                 Role::Owner(owner) => {
                     // Only one that another process may have made needs its name.
-                    let outcome = match operation.filter(|_| asked_elsewhere) {
+                    let outcome = match operation.filter(|_| tries.asked) {
                         Some(operation) => owner.memory.call_as(Some(operation), request),
                         None => owner.memory.call_or_wait(request, waits),
                     };
-                    if owner.memory.engine().is_shut() {
-                        shared.let_go(&role);
+                    if outcome.is_err() && owner.memory.engine().is_shut() {
+                        shared.let_go(role);
                     }
                     return outcome;
                 }
                 Role::Guest(guest) => match guest.call(operation, &request, waits) {
                     Ok(outcome) => return outcome,
-                    Err(Lost::Gone) => asked_elsewhere = true,
-                    Err(Lost::Silent { process }) => return Err(silent(process, request.is_write())),
+                    Err(lost) => tries.lost(&lost, request.is_write())?,
                 },
                 Role::None => {}
-            }
-            if started.elapsed() > ASKED_FOR {
-                return Err(unsettled(request.is_write()));
             }
             role = shared.elect(&role).map_err(|error| error.failure())?;
         }
@@ -240,24 +252,24 @@ impl Memory for SharedMemory {
             begun.set(true);
             each(memory)
         };
-        let lost = match self.shared.role() {
-            Role::Owner(owner) => return owner.memory.dump(&mut each),
-            Role::Guest(guest) => match guest.dump(&mut each) {
-                Ok(outcome) => return outcome,
-                Err(lost) => lost,
-            },
-            Role::None => Lost::Gone,
-        };
-        match lost {
-            Lost::Silent { process } => Err(silent(process, false)),
-            Lost::Gone if begun.get() => Err(Failure::new(
-                ErrorCode::StoreUnavailable,
-                "The warm-mcp that had the store open ended in the middle: run this again.",
-            )),
-            Lost::Gone => {
-                self.shared.elect(&self.shared.role()).map_err(|error| error.failure())?;
-                self.dump(&mut each)
+        let mut tries = Tries::new();
+        let mut role = self.shared.role();
+        loop {
+            match &role {
+                Role::Owner(owner) => return owner.memory.dump(&mut each),
+                Role::Guest(guest) => match guest.dump(&mut each) {
+                    Ok(outcome) => return outcome,
+                    Err(Lost::Gone) if begun.get() => {
+                        return Err(Failure::new(
+                            ErrorCode::StoreUnavailable,
+                            "The warm-mcp that had the store open ended in the middle: run this again.",
+                        ));
+                    }
+                    Err(lost) => tries.lost(&lost, false)?,
+                },
+                Role::None => {}
             }
+            role = self.shared.elect(&role).map_err(|error| error.failure())?;
         }
     }
 
@@ -270,21 +282,44 @@ impl Memory for SharedMemory {
     }
 }
 
-fn silent(process: u32, write: bool) -> Failure {
-    let outcome =
-        if write { " Whether the change is made is not known: look before trying again." } else { "" };
-    let message = format!(
-        "The warm-mcp that has the store open (process {process}) does not answer: let it go on, or end it, and \
-         this one takes over.{outcome}"
-    );
-    Failure::new(ErrorCode::StoreUnavailable, message)
+/// How often a request was asked while owners came and went.
+struct Tries {
+    started: Instant,
+    asked: bool,
+    pause: Duration,
 }
 
-fn unsettled(write: bool) -> Failure {
-    let outcome =
-        if write { " Whether the change is made is not known: look before trying again." } else { "" };
-    let message = format!("The processes on this store kept ending before one could answer.{outcome}");
-    Failure::new(ErrorCode::StoreUnavailable, message)
+impl Tries {
+    fn new() -> Self {
+        Self { started: Instant::now(), asked: false, pause: Duration::ZERO }
+    }
+
+    /// Whether to ask again, which may be another owner or the same.
+    fn lost(&mut self, lost: &Lost, write: bool) -> Result<(), Failure> {
+        let said = match lost {
+            Lost::Gone if self.started.elapsed() < ASKED_FOR => {
+                self.asked = true;
+                thread::sleep(self.pause);
+                self.pause = (self.pause * 2).clamp(PAUSES.0, PAUSES.1);
+                return Ok(());
+            }
+            Lost::Gone => "The processes on this store kept ending before one could answer.".to_owned(),
+            Lost::Silent { process } => format!(
+                "The warm-mcp that has the store open (process {process}) does not answer: let it go on, or end \
+                 it, and this one takes over."
+            ),
+            Lost::Garbled => {
+                let said = "The answer of the warm-mcp that has the store open could not be read. Report this as a \
+                            fault of warm-mcp.";
+                return Err(Failure::new(ErrorCode::Internal, said.to_owned() + unknown(write)));
+            }
+        };
+        Err(Failure::new(ErrorCode::StoreUnavailable, said + unknown(write)))
+    }
+}
+
+fn unknown(write: bool) -> &'static str {
+    if write { " Whether the change was made is not known: look before trying again." } else { "" }
 }
 
 impl Shared {
@@ -298,28 +333,46 @@ impl Shared {
     }
 
     /// Gives up a store that a failed commit shut, so that the next call opens it again.
-    fn let_go(&self, shut: &Role) {
-        let opened = *self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if opened.is_some_and(|at| at.elapsed() < REOPENED_EVERY) {
+    fn let_go(self: &Arc<Self>, shut: Role) {
+        if unpoisoned(&self.election).opened.is_some_and(|at| at.elapsed() < REOPENED_EVERY) {
             return;
         }
-        let mut role = write(&self.role);
-        if role.is(shut) {
+        {
+            let mut role = write(&self.role);
+            if !role.is(&shut) {
+                return;
+            }
             *role = Role::None;
+        }
+        // Sending guests away may take a while, which nobody here need wait for.
+        let gone = thread::Builder::new().name("warm-let-go".into()).spawn(move || drop(shut));
+        if let Err(error) = gone {
+            tracing::warn!(%error, "the store was given up at once");
         }
     }
 
     /// Finds the role that follows `stale`; of several callers one does it and all get it.
-    fn elect(self: &Arc<Self>, stale: &Role) -> Result<Role, ShareError> {
-        let _one = self.election.lock().unwrap_or_else(PoisonError::into_inner);
+    fn elect(self: &Arc<Self>, stale: &Role) -> Result<Role, Arc<ShareError>> {
+        let came = Instant::now();
+        let mut election = unpoisoned(&self.election);
         let now = self.role();
         if !now.is(stale) && !matches!(now, Role::None) {
             return Ok(now);
         }
+        if let Some((at, error)) = &election.failed
+            && (*at >= came || at.elapsed() < REOPENED_EVERY)
+        {
+            return Err(Arc::clone(error));
+        }
         // What is held of the old role must be gone, or this process would wait for itself.
         drop(now);
         *write(&self.role) = Role::None;
-        let role = self.seek()?;
+        let role = self.seek(&mut election).map_err(|error| {
+            let error = Arc::new(error);
+            election.failed = Some((Instant::now(), Arc::clone(&error)));
+            error
+        })?;
+        election.failed = None;
         *write(&self.role) = role.clone();
         if let Role::Guest(guest) = &role {
             self.watch(guest);
@@ -327,7 +380,7 @@ impl Shared {
         Ok(role)
     }
 
-    fn seek(&self) -> Result<Role, ShareError> {
+    fn seek(self: &Arc<Self>, election: &mut Election) -> Result<Role, ShareError> {
         let started = Instant::now();
         let mut pause = PAUSES.0;
         loop {
@@ -337,10 +390,10 @@ impl Shared {
             if self.part == Part::Any
                 && let Some(claim) = self.seat.try_claim()?
             {
+                election.opened = Some(Instant::now());
                 return self.own(claim).map(|owner| Role::Owner(Arc::new(owner)));
             }
-            let reason = match Guest::join(&self.seat, self.vault.prover(self.seat.namespace()), &self.limits)
-            {
+            let reason = match Guest::join(&self.seat, self.prover(), &self.limits) {
                 Ok(guest) => {
                     tracing::info!(
                         millis = started.elapsed().as_millis(),
@@ -363,16 +416,30 @@ impl Shared {
         }
     }
 
-    fn own(&self, claim: warm_engine::Claim) -> Result<Owner, ShareError> {
+    fn prover(&self) -> Prover {
+        self.vault.prover(self.seat.namespace())
+    }
+
+    fn own(self: &Arc<Self>, claim: Claim) -> Result<Owner, ShareError> {
         let started = Instant::now();
-        let engine = Engine::open_claimed(&self.vault, claim, self.limits.clone())?;
-        tracing::info!(millis = started.elapsed().as_millis(), "this process owns the store");
-        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        self.made.fetch_or(engine.created(), Ordering::Relaxed);
-        let host = Host::start(&self.seat, self.vault.prover(self.seat.namespace()), engine.clone());
-        let host = host.map_err(|error| {
+        // Others are met at once and wait while the store is opened.
+        let weak = Arc::downgrade(self);
+        let when_shut = move || {
+            if let Some(shared) = weak.upgrade()
+                && let role @ Role::Owner(_) = shared.role()
+            {
+                shared.let_go(role);
+            }
+        };
+        let host = Host::start(&self.seat, self.prover(), Box::new(when_shut)).map_err(|error| {
             tracing::warn!(%error, "other processes can't join this store: there is no place for a local socket");
         });
+        let engine = Engine::open_claimed(&self.vault, claim, self.limits.clone())?;
+        tracing::info!(millis = started.elapsed().as_millis(), "this process owns the store");
+        self.made.fetch_or(engine.created(), Ordering::Relaxed);
+        if let Ok(host) = &host {
+            host.open(engine.clone());
+        }
         Ok(Owner { _host: host.ok(), memory: LocalMemory::new(engine) })
     }
 
@@ -394,6 +461,10 @@ impl Shared {
             tracing::warn!(%error, "the store's owner can't be watched");
         }
     }
+}
+
+fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {

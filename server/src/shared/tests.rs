@@ -1,7 +1,7 @@
 //! Owner and guests in one process: each [`SharedMemory`] stands for a process of its own.
 
 use std::{
-    io::Read,
+    io::{Read, Write},
     os::unix::net::{UnixListener, UnixStream},
     thread,
 };
@@ -156,12 +156,12 @@ fn a_process_without_the_key_learns_nothing_and_serves_nothing() {
     let (home, stranger) = (Home::new(), Home::new());
     let owner = home.memory();
     let socket = Endpoint::find(home.seat().dir()).expect("the owner says where it is");
-    let mut stream = UnixStream::connect(&socket).expect("it is there");
-    let refused = handshake::join(&mut stream, &stranger.vault().prover("default"), &Limits::default());
+    let stream = UnixStream::connect(&socket).expect("it is there");
+    let refused = handshake::join(stream, &stranger.vault().prover("default"), &Limits::default());
     assert!(matches!(refused, Err(Refused::NoProof)));
     // Nor does the right key of another namespace do.
-    let mut stream = UnixStream::connect(&socket).expect("it is there");
-    let refused = handshake::join(&mut stream, &home.vault().prover("other"), &Limits::default());
+    let stream = UnixStream::connect(&socket).expect("it is there");
+    let refused = handshake::join(stream, &home.vault().prover("other"), &Limits::default());
     assert!(matches!(refused, Err(Refused::NoProof)));
     // Words instead of a handshake end the connection without an answer.
     let mut stream = UnixStream::connect(&socket).expect("it is there");
@@ -190,16 +190,82 @@ fn an_owner_that_can_not_prove_itself_is_not_told_anything() {
     let (_endpoint, listener) = Endpoint::make(home.seat().dir()).expect("a socket");
     let stranger = Home::new().vault().prover("default");
     let admit = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a guest comes");
-        let refused = handshake::admit(&mut stream, &stranger);
+        let (stream, _) = listener.accept().expect("a guest comes");
+        let mut listening = stream.try_clone().expect("another handle");
+        let refused = handshake::admit(stream, &stranger);
         let mut said = Vec::new();
-        let _ = stream.read_to_end(&mut said);
+        let _ = listening.read_to_end(&mut said);
         (refused.is_err(), said)
     });
     let joined = Guest::join(&home.seat(), home.vault().prover("default"), &Limits::default());
     assert!(matches!(joined.err(), Some(Refused::NoProof)));
     let (refused, said) = admit.join().expect("it ends");
     assert!(refused && said.is_empty());
+}
+
+#[test]
+fn one_who_passes_on_what_two_processes_say_learns_nothing() {
+    let home = Home::new();
+    let _owner = home.memory();
+    let dir = home.seat().dir().to_owned();
+    let real = Endpoint::find(&dir).expect("the owner says where it is");
+    let between = home.0.path().join("between");
+    let listener = UnixListener::bind(&between).expect("a socket");
+    let note = serde_json::json!({"socket": between, "process": 1});
+    std::fs::write(dir.join("owner"), note.to_string()).expect("it is written");
+    let overheard = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&overheard);
+    thread::spawn(move || {
+        for guest in listener.incoming().flatten() {
+            let owner = UnixStream::connect(&real).expect("it is there");
+            for (mut from, mut to) in [(guest.try_clone(), owner.try_clone()), (Ok(owner), Ok(guest))]
+                .map(|(a, b)| (a.unwrap(), b.unwrap()))
+            {
+                let record = Arc::clone(&record);
+                thread::spawn(move || {
+                    let mut bytes = [0; 4096];
+                    while let Ok(read @ 1..) = from.read(&mut bytes) {
+                        record.lock().unwrap().extend_from_slice(&bytes[..read]);
+                        if to.write_all(&bytes[..read]).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+        }
+    });
+    let guest = home.memory();
+    assert!(!owns(&guest));
+    assert!(remember(&guest, "plainkey", "plaintext").is_ok());
+    assert_eq!(text(&guest, "plainkey").as_deref(), Some("plaintext"));
+    let overheard = overheard.lock().unwrap();
+    assert!(overheard.len() > 500, "everything went through there");
+    for word in ["plainkey", "plaintext", "remember"] {
+        assert!(!overheard.windows(word.len()).any(|heard| heard == word.as_bytes()), "{word}");
+    }
+}
+
+#[test]
+fn a_reader_who_pauses_in_the_middle_of_a_dump_gets_all_of_it() {
+    let home = Home::new();
+    let owner = home.memory();
+    for n in 0..40 {
+        assert!(remember(&owner, &format!("k{n}"), &"x".repeat(20_000)).is_ok());
+    }
+    let guest = home.memory();
+    let mut seen = 0;
+    let dumped = guest.dump(&mut |_| {
+        seen += 1;
+        if seen == 1 {
+            // Longer than either side waits for the other elsewhere.
+            thread::sleep(Duration::from_secs(7));
+        }
+        Ok(())
+    });
+    assert!(matches!(dumped, Ok(40)));
+    let stopped = guest.dump(&mut |_| Err(Failure::invalid("enough")));
+    assert_eq!(stopped.err().map(|failure| failure.message).as_deref(), Some("enough"));
+    assert!(remember(&guest, "after", "text").is_ok());
 }
 
 #[test]
@@ -222,15 +288,13 @@ fn an_owner_of_another_protocol_is_named_with_what_to_restart() {
 }
 
 #[test]
-fn a_store_that_a_failed_commit_shut_is_opened_again_by_the_next_call() {
+fn a_store_that_was_given_up_is_opened_again_by_the_next_call() {
     let home = Home::new();
     let memory = home.memory();
     assert!(remember(&memory, "k", "text").is_ok());
-    let shut = memory.shared.role();
-    *memory.shared.opened.lock().unwrap() = None;
-    memory.shared.let_go(&shut);
+    unpoisoned(&memory.shared.election).opened = None;
+    memory.shared.let_go(memory.shared.role());
     assert!(matches!(memory.shared.role(), Role::None));
-    drop(shut);
     assert_eq!(text(&memory, "k").as_deref(), Some("text"));
     assert!(owns(&memory));
 }

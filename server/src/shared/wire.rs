@@ -1,13 +1,19 @@
-//! Messages between the processes of one store: how they are framed, and how they are read from a
-//! stream that may stall or end.
+//! Messages between the processes of one store: how they are framed and sealed, and how they are read
+//! from a stream that may stall or end.
 //!
 //! ```text
-//! message = length of the body in bytes (u32, little-endian) | body (JSON)
+//! message = length of the body in bytes (u32, little-endian) | body
 //! ```
+//!
+//! A body is JSON; once two processes have met, sealed for the two of them alone.
 
 use std::io::{self, ErrorKind, Read, Write};
 
 use serde::{Serialize, de::DeserializeOwned};
+use warm_engine::{Opener, Sealer};
+use zeroize::Zeroizing;
+
+use super::local_socket::Stream;
 
 /// Longest message: far more than the largest reply.
 pub const LONGEST: usize = 1 << 30;
@@ -17,24 +23,65 @@ pub const LONGEST_GREETING: usize = 4 << 10;
 /// What is read at once, so that a false length costs no memory.
 const PIECE: usize = 64 << 10;
 
-/// Writes one message.
-pub fn write(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
-    let mut bytes = vec![0; 4];
-    serde_json::to_writer(&mut bytes, message)?;
-    let length = u32::try_from(bytes.len() - 4).ok().filter(|length| *length as usize <= LONGEST);
-    let length = length.ok_or_else(|| invalid("the message is too long"))?;
-    bytes[..4].copy_from_slice(&length.to_le_bytes());
-    stream.write_all(&bytes)
+/// Two processes that have met.
+pub struct Conversation {
+    pub stream: Stream,
+    pub sealer: Sealer,
+    pub opener: Opener,
 }
 
-/// Reads one message; `None` if the stream ended before it began.
+impl Conversation {
+    /// Says one message.
+    pub fn write(&mut self, message: &impl Serialize) -> io::Result<()> {
+        let body = Zeroizing::new(serde_json::to_vec(message)?);
+        let sealed = self.sealer.seal(&body).ok_or_else(|| invalid("the message is too long"))?;
+        frame(&mut self.stream, &sealed)
+    }
+
+    /// Hears one message; `None` if the other ended before it began. As [`read`].
+    pub fn read<T: DeserializeOwned>(
+        &mut self,
+        stalled: impl FnMut() -> io::Result<()>,
+    ) -> io::Result<Option<T>> {
+        let Some(sealed) = body(&mut self.stream, LONGEST, stalled)? else { return Ok(None) };
+        let opened = self.opener.open(&sealed).map(Zeroizing::new);
+        understood(&opened.ok_or_else(|| invalid("the message's seal is broken"))?).map(Some)
+    }
+}
+
+/// Writes one message in the clear.
+pub fn write(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    frame(stream, &serde_json::to_vec(message)?)
+}
+
+/// Reads one message in the clear; `None` if the stream ended before it began.
 ///
 /// `stalled` is called whenever the stream's time-out passes; its error ends the reading.
 pub fn read<T: DeserializeOwned>(
     stream: &mut impl Read,
     longest: usize,
-    mut stalled: impl FnMut() -> io::Result<()>,
+    stalled: impl FnMut() -> io::Result<()>,
 ) -> io::Result<Option<T>> {
+    body(stream, longest, stalled)?.map(|body| understood(&body)).transpose()
+}
+
+/// The error itself would quote what was sent.
+fn understood<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
+    serde_json::from_slice(body).map_err(|_| invalid("the message can't be understood"))
+}
+
+fn frame(stream: &mut impl Write, body: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(body.len()).ok().filter(|length| *length as usize <= LONGEST);
+    let length = length.ok_or_else(|| invalid("the message is too long"))?;
+    // In one piece: a piece more is a wake-up more.
+    stream.write_all(&[&length.to_le_bytes(), body].concat())
+}
+
+fn body(
+    stream: &mut impl Read,
+    longest: usize,
+    mut stalled: impl FnMut() -> io::Result<()>,
+) -> io::Result<Option<Vec<u8>>> {
     let mut head = Vec::with_capacity(4);
     if !fill(stream, &mut head, 4, &mut stalled)? {
         return if head.is_empty() { Ok(None) } else { Err(ErrorKind::UnexpectedEof.into()) };
@@ -47,8 +94,7 @@ pub fn read<T: DeserializeOwned>(
     if !fill(stream, &mut body, length, &mut stalled)? {
         return Err(ErrorKind::UnexpectedEof.into());
     }
-    // The error itself may quote what was sent.
-    serde_json::from_slice(&body).map(Some).map_err(|_| invalid("the message can't be understood"))
+    Ok(Some(body))
 }
 
 /// False if the stream ends first.

@@ -1,0 +1,34 @@
+//! What a guest and the owner say to each other once they have met.
+
+use serde::{Deserialize, Serialize};
+use warm_engine::contract::{Memory as Stored, OperationId};
+
+use crate::memory::{Failure, Reply, Request};
+
+/// A question to the owner.
+#[derive(Serialize)]
+pub enum Ask<'a> {
+    /// Answered by one [`Told::Outcome`].
+    Request { operation: Option<OperationId>, request: &'a Request },
+    /// Answered by a [`Told::Memory`] for each, and [`Told::Dumped`] at the end.
+    Dump,
+}
+
+/// The same, as the owner reads it.
+#[derive(Deserialize)]
+pub enum Asked {
+    Request { operation: Option<OperationId>, request: Request },
+    Dump,
+}
+
+/// An answer, or a part of one.
+#[derive(Serialize, Deserialize)]
+pub enum Told {
+    Outcome {
+        outcome: Result<Reply, Failure>,
+        /// Whether the owner's index is filled.
+        recall_ready: bool,
+    },
+    Memory(Box<Stored>),
+    Dumped(Result<u64, Failure>),
+}
