@@ -6,6 +6,7 @@ mod demo;
 mod doctor;
 mod greeting;
 mod handler;
+mod http;
 mod logging;
 mod memory;
 mod namespaces;

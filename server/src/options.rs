@@ -82,6 +82,9 @@ pub struct Options {
     )]
     pub namespace_arg: bool,
 
+    #[command(flatten)]
+    pub http: HttpOptions,
+
     /// What to log on stderr: off, error, warn, info, debug or trace; never memory text [default: warn]
     #[arg(long, global = true, value_name = "LEVEL", env = "WARM_MCP_LOG", value_parser = or_empty(log_level))]
     log: Option<Chosen<LogLevel>>,

@@ -1,0 +1,301 @@
+//! The server over HTTP: the same sessions and tools as on stdin and stdout, for any number of clients.
+//!
+//! Owns the listener, the routes and the bounds on what clients can take up: connections, requests in
+//! progress, sizes and times. Who may ask is [`guard`]'s, what is chosen on the command line
+//! [`options`]'. The protocol itself is rmcp's.
+//!
+//! | route | answers |
+//! |---|---|
+//! | `/mcp` | the Model Context Protocol (streamable HTTP) |
+//! | `/health` | 200 while the process runs |
+//! | `/ready` | 200 once the default namespace can be served, else 503 |
+
+mod guard;
+pub mod options;
+
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use http_body_util::{BodyExt, Full, Limited, combinators::BoxBody};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER},
+    service::service_fn,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto, graceful::GracefulShutdown},
+};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    handler::Handler,
+    memory::{Reply, Request as Asked},
+    namespaces::Namespaces,
+};
+use guard::{Guard, Refused};
+use options::Listen;
+
+/// Most connections at once; one more waits to be accepted.
+const MOST_CONNECTIONS: usize = 1_024;
+/// Most requests in progress at once; one more is told to try again.
+const MOST_REQUESTS: usize = 256;
+/// How long a client may take to send its headers, and how long its body.
+const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// Longest headers, all together, in bytes.
+const LONGEST_HEADERS: usize = 32 << 10;
+/// How long requests in progress may keep the server from ending.
+const PARTING: Duration = Duration::from_secs(5);
+/// After a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(50);
+
+type Body = BoxBody<Bytes, Infallible>;
+type Mcp = StreamableHttpService<Handler, LocalSessionManager>;
+
+/// What every connection is served from.
+struct Server {
+    mcp: Mcp,
+    namespaces: Arc<Namespaces>,
+    guard: Guard,
+    requests: Arc<Semaphore>,
+    longest_body: usize,
+}
+
+/// Serves until it is told to stop. Errors are for a person to read.
+pub async fn serve(
+    namespaces: Arc<Namespaces>,
+    listen: Listen,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<(), String> {
+    let bound = TcpListener::bind(listen.bind).await;
+    let listener = bound.map_err(|error| {
+        format!("can't listen on {}: {error}.\nChoose another address with --bind ADDRESS:PORT.", listen.bind)
+    })?;
+    let address = listener.local_addr().map_err(|error| format!("the address is not known: {error}."))?;
+    let ending = CancellationToken::new();
+    let server = Arc::new(Server::new(namespaces, listen, address, ending.clone()));
+    println!("warm-mcp listening on http://{address}/mcp");
+    let graceful = GracefulShutdown::new();
+    let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut stop = pin!(stopped.wait_for(|stopped| *stopped));
+    loop {
+        let accepted = tokio::select! {
+            _ = &mut stop => break,
+            accepted = accept(&listener, &connections) => accepted,
+        };
+        match accepted {
+            Ok((stream, place)) => server.connect(stream, place, &graceful),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    // What is in progress is answered; then the streams that wait for nothing in particular end.
+    let all = u32::try_from(MOST_REQUESTS).unwrap_or(u32::MAX);
+    let _ = timeout(PARTING, server.requests.acquire_many(all)).await;
+    ending.cancel();
+    let _ = timeout(PARTING, graceful.shutdown()).await;
+    Ok(())
+}
+
+/// The next connection, once there is room for it.
+async fn accept(
+    listener: &TcpListener,
+    connections: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = Arc::clone(connections).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    // Replies are small and awaited.
+    stream.set_nodelay(true)?;
+    Ok((stream, place))
+}
+
+impl Server {
+    fn new(namespaces: Arc<Namespaces>, listen: Listen, address: SocketAddr, ending: CancellationToken) -> Self {
+        let longest_body = namespaces.max_request_bytes();
+        // Hosts and origins are checked here, on every route.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_max_request_body_bytes(longest_body)
+            .with_cancellation_token(ending);
+        let of_session = Arc::clone(&namespaces);
+        let mcp = Mcp::new(
+            move || Ok(Handler::new(Arc::clone(&of_session))),
+            Arc::new(LocalSessionManager::default()),
+            config,
+        );
+        let guard = Guard::new(listen, address);
+        Self { mcp, namespaces, guard, requests: Arc::new(Semaphore::new(MOST_REQUESTS)), longest_body }
+    }
+
+    fn connect(self: &Arc<Self>, stream: TcpStream, place: OwnedSemaphorePermit, graceful: &GracefulShutdown) {
+        let server = Arc::clone(self);
+        let service = service_fn(move |request| {
+            let server = Arc::clone(&server);
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADERS_WITHIN)
+            .max_buf_size(LONGEST_HEADERS)
+            .http2()
+            .timer(TokioTimer::new())
+            .max_header_list_size(LONGEST_HEADERS as u32);
+        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended");
+            }
+            drop(place);
+        });
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let started = Instant::now();
+        let (method, route) = (request.method().clone(), Route::of(request.uri().path()));
+        let answer = match route {
+            _ if let Err(refused) = self.guard.admit(&request, route.is_open()) => refusal(refused),
+            Some(Route::Health) => self.look(&method, || said(StatusCode::OK, "ok\n")),
+            Some(Route::Ready) => {
+                let ready = self.is_ready().await;
+                self.look(&method, || match ready {
+                    true => said(StatusCode::OK, "ready\n"),
+                    false => said(StatusCode::SERVICE_UNAVAILABLE, "the store can't be served now\n"),
+                })
+            }
+            Some(Route::Mcp) => self.mcp(request).await,
+            None => said(StatusCode::NOT_FOUND, "there is nothing here: the Model Context Protocol is at /mcp\n"),
+        };
+        // The route and not the path: a path may say anything.
+        tracing::debug!(
+            %method,
+            ?route,
+            status = answer.status().as_u16(),
+            micros = started.elapsed().as_micros(),
+            "request"
+        );
+        answer
+    }
+
+    fn look(&self, method: &Method, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
+        if matches!(*method, Method::GET | Method::HEAD) {
+            return answer();
+        }
+        let mut refused = said(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered here\n");
+        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        refused
+    }
+
+    async fn is_ready(&self) -> bool {
+        let namespaces = Arc::clone(&self.namespaces);
+        let asked = tokio::task::spawn_blocking(move || {
+            namespaces.memory(None).and_then(|memory| memory.call(Asked::Stats))
+        });
+        matches!(asked.await, Ok(Ok(Reply::Stats(_))))
+    }
+
+    async fn mcp(&self, request: Request<Incoming>) -> Response<Body> {
+        // A stream that only waits for notices takes up no place.
+        let place = if request.method() == Method::POST {
+            match Arc::clone(&self.requests).try_acquire_owned() {
+                Ok(place) => Some(place),
+                Err(_) => {
+                    let mut busy = said(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        "too many requests are in progress: try again in a moment\n",
+                    );
+                    busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                    return busy;
+                }
+            }
+        } else {
+            None
+        };
+        let (head, body) = request.into_parts();
+        let body = match timeout(BODY_WITHIN, Limited::new(body, self.longest_body).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+                let message = format!("the request is longer than {} bytes: send less at once\n", self.longest_body);
+                return said(StatusCode::PAYLOAD_TOO_LARGE, message);
+            }
+            Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the request's body could not be read\n"),
+            Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the request's body took too long\n"),
+        };
+        let answer = self.mcp.handle(Request::from_parts(head, Full::new(body))).await;
+        // The place is taken until the last of the answer is sent.
+        answer.map(|body| {
+            body.map_frame(move |frame| {
+                let _ = &place;
+                frame
+            })
+            .boxed()
+        })
+    }
+}
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Mcp,
+    Health,
+    Ready,
+}
+
+impl Route {
+    fn of(path: &str) -> Option<Self> {
+        match path {
+            "/mcp" => Some(Self::Mcp),
+            "/health" => Some(Self::Health),
+            "/ready" => Some(Self::Ready),
+            _ => None,
+        }
+    }
+}
+
+trait IsOpen {
+    /// Whether it tells nothing that needs a token.
+    fn is_open(&self) -> bool;
+}
+
+impl IsOpen for Option<Route> {
+    fn is_open(&self) -> bool {
+        matches!(self, Some(Route::Health | Route::Ready))
+    }
+}
+
+fn refusal(refused: Refused) -> Response<Body> {
+    let mut answer = said(refused.status(), format!("{refused}\n"));
+    if let Refused::Token = refused {
+        answer.headers_mut().insert(hyper::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    answer
+}
+
+fn said(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut answer = Response::new(Full::new(text.into()).boxed());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+}
