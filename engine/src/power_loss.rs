@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::contract::{Command, CommandLimits, Get, Limits, List, Remember};
-use crate::open::store_path;
+use crate::seat::store_path;
 use crate::store::simulated_disk::{At, Fault, SimulatedDisk, Survivors};
 use crate::vault::{Vault, VaultOptions};
 use crate::{Engine, Error};

@@ -230,7 +230,7 @@ fn a_store_that_is_cut_or_overwritten_is_a_named_error_or_complete() {
         match Engine::open(&home.vault(), "default", Limits::default()) {
             Ok(engine) => assert_eq!(engine.stats().memories, 50, "cut by {cut}"),
             Err(error) => {
-                assert!(matches!(error, OpenError::Damaged { .. }), "cut by {cut}: {error}");
+                assert!(matches!(error, OpenError::StoreDamaged { .. }), "cut by {cut}: {error}");
                 assert!(fs::read(&path).unwrap() == bad, "cut by {cut}: it is left as it was");
             }
         }
@@ -276,7 +276,7 @@ fn an_unfinished_store_that_is_damaged_keeps_its_name_and_its_bytes() {
     fs::write(&unfinished, &bad).unwrap();
     fs::remove_file(&path).unwrap();
     let error = Engine::open(&home.vault(), "default", Limits::default()).unwrap_err();
-    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+    assert!(matches!(error, OpenError::StoreDamaged { .. }), "{error}");
     assert!(!path.exists() && fs::read(&unfinished).unwrap() == bad);
 }
 
@@ -355,7 +355,7 @@ fn any_flipped_byte_of_the_store_is_noticed_or_harmless_and_a_refused_file_is_le
                 assert!(
                     matches!(
                         error,
-                        OpenError::Damaged { .. }
+                        OpenError::StoreDamaged { .. }
                             | OpenError::ForeignStore(_)
                             | OpenError::OtherFormat { .. }
                     ),

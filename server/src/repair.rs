@@ -83,12 +83,9 @@ pub fn offer(steps: &[Step], vault: &Vault, options: &Options, yes: bool) -> boo
         println!("{number}. {step}");
     }
     if !yes && !told_to() {
-        let arguments = options.store_arguments();
-        let arguments: String =
-            arguments.iter().map(|argument| format!(" {}", shell_word(argument))).collect();
         println!(
-            "\nNothing was changed. To have it done:\n  {} doctor --repair --yes{arguments}",
-            shell_word(&program())
+            "\nNothing was changed. To have it done:\n  {}",
+            command_line("doctor --repair --yes", options)
         );
         return false;
     }
@@ -100,6 +97,13 @@ pub fn offer(steps: &[Step], vault: &Vault, options: &Options, yes: bool) -> boo
         }
     }
     true
+}
+
+/// A command of this program on the store that the options name, for a shell.
+pub fn command_line(command: &str, options: &Options) -> String {
+    let arguments = options.store_arguments();
+    let arguments: String = arguments.iter().map(|argument| format!(" {}", shell_word(argument))).collect();
+    format!("{} {command}{arguments}", shell_word(&program()))
 }
 
 /// Asks, where there is someone to ask.
