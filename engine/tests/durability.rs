@@ -1,11 +1,14 @@
 //! What is on disk: sealed, durable, and named when it is damaged.
 
 mod common;
+#[path = "common/seeded.rs"]
+mod seeded;
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Home, Shorthand};
+use seeded::Seeded;
 use warm_engine::contract::{Command, Get, Limits, Remember};
 use warm_engine::{Engine, OpenError, Vault, VaultOptions};
 
@@ -330,8 +333,9 @@ fn any_flipped_byte_of_the_store_is_noticed_or_harmless_and_a_refused_file_is_le
     let (vault, path) = (home.vault(), home.store_file());
     let good = fs::read(&path).unwrap();
     // Half of the flips are spread over the file, half hit its first pages, where redb keeps its own.
+    let mut randoms = Seeded(0);
     for flip in 0..FLIPS {
-        let random = seeded(flip);
+        let random = randoms.next();
         let within = if flip % 2 == 0 { good.len() } else { 16_384.min(good.len()) };
         let (at, bit) = (random as usize % within, random >> 61);
         let mut bad = good.clone();
@@ -365,14 +369,6 @@ fn any_flipped_byte_of_the_store_is_noticed_or_harmless_and_a_refused_file_is_le
             })
         });
     }
-}
-
-/// A well-spread number for each seed (splitmix64's output function).
-fn seeded(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[test]

@@ -19,12 +19,12 @@ use super::{
     Done, Stop,
     look::is_tree_path,
     output::Output,
-    signals::leave_to_the_editor,
     store::{Access, open, open_if_there, other_answer},
 };
 use crate::{
     memory::{Failure, Memory, Reply, Request},
     options::Options,
+    signals::leave_to_the_editor,
 };
 
 /// What to edit.
