@@ -48,6 +48,11 @@ impl Step {
             Self::Mend(flaw) => flaw.mend(vault, options.namespace()).map_err(|error| error.to_string()),
         }
     }
+
+    /// Whether memories are missing once it is done.
+    fn calls_for_a_backup(&self) -> bool {
+        matches!(self, Self::Mend(Flaw::DamagedStore(_) | Flaw::LostStore(_)))
+    }
 }
 
 #[cfg(unix)]
@@ -92,6 +97,10 @@ pub fn offer(steps: &[Step], vault: &Vault, options: &Options, yes: bool) -> boo
     println!();
     for (number, step) in (1..).zip(steps) {
         match step.run(vault, options) {
+            Ok(()) if step.calls_for_a_backup() => println!(
+                "{number}. done; now put a backup back, or an empty store is made at the next start:\n   {}",
+                command_line("restore FILE", options)
+            ),
             Ok(()) => println!("{number}. done"),
             Err(problem) => println!("{number}. not done: {problem}"),
         }

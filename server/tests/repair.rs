@@ -224,6 +224,9 @@ fn a_store_that_is_damaged_or_lost_comes_back_from_a_backup_by_what_the_doctor_s
             let line = line.trim().replace("FILE", &format!("'{backup}'"));
             let (code, stdout, stderr) = finish(std::process::Command::new("sh").args(["-c", &line]));
             assert_eq!(code, Some(0), "{line}\n{stdout}{stderr}");
+            let repaired =
+                stdout.contains("\n1. done; now put a backup back") && stdout.contains(" restore FILE");
+            assert!(repaired || line.contains(" restore "), "{stdout}");
         }
         assert_eq!(memories(&home.store()), before);
         let aside = home.namespace().join("set-aside-1");
