@@ -58,15 +58,13 @@ impl Seat {
         exists(&self.dir)
     }
 
-    /// Whether there is a store to open: a whole one, one that a start did not finish, or one that was
-    /// made and is lost, so that opening it says so.
+    /// Whether there is a store to open: one that has its name, or one that was made, so that opening it finishes
+    /// it or says that it is lost.
     ///
     /// # Errors
     /// [`OpenError::Io`] if that can't be seen.
     pub fn has_store(&self) -> Result<bool, OpenError> {
-        Ok(exists(&store_path(&self.dir))?
-            || exists(&unfinished_path(&self.dir))?
-            || remembered_in(&self.dir)? == Remembers::StoreMade)
+        Ok(exists(&store_path(&self.dir))? || remembered_in(&self.dir)? == Remembers::StoreMade)
     }
 
     /// Takes the seat, or says with `None` that another process holds it.
@@ -77,6 +75,22 @@ impl Seat {
         match self.claim(Duration::ZERO) {
             Err(OpenError::InUse(_)) => Ok(None),
             claimed => claimed.map(Some),
+        }
+    }
+
+    /// Takes the seat of a store that was there before, or says with `None` that another process holds it.
+    /// Makes nothing.
+    ///
+    /// # Errors
+    /// [`OpenError::StoreMissing`] if nothing is left of it, else as [`Seat::try_claim`].
+    pub fn try_reclaim(&self) -> Result<Option<Claim>, OpenError> {
+        let lock = match StoreLock::take_existing(&self.dir) {
+            Err(OpenError::InUse(_)) => return Ok(None),
+            taken => taken?,
+        };
+        match lock {
+            Some(lock) if self.has_store()? => Ok(Some(Claim { seat: self.clone(), lock })),
+            _ => Err(OpenError::StoreMissing(store_path(&self.dir))),
         }
     }
 
