@@ -1,6 +1,5 @@
 //! The one public door: an open store of one namespace.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,12 +15,12 @@ use crate::maintain::Maintainer;
 use crate::memory::{Bounds, CommandError};
 #[cfg(any(test, feature = "bench"))]
 use crate::open::open_on;
-use crate::open::{Mode, Opened, open_store, store_path};
+use crate::open::{Mode, Opened, open_store};
 use crate::open_error::OpenError;
 use crate::published::Published;
 use crate::records::RecordError;
 use crate::sealed::FORMAT_VERSION;
-use crate::seat::{Claim, Seat};
+use crate::seat::{Claim, Seat, store_path};
 use crate::state::State;
 use crate::store::StoreError;
 use crate::transfer::TransferError;
@@ -112,16 +111,7 @@ impl Engine {
         limits: Limits,
         mode: Mode,
     ) -> Result<Self, OpenError> {
-        // redb checks every page when it opens a file; what slips through makes it panic.
-        let opened =
-            catch_unwind(AssertUnwindSafe(|| open_store(vault, seat.namespace(), seat.dir(), lock, mode)));
-        let opened = opened.unwrap_or_else(|_| {
-            Err(OpenError::Damaged {
-                path: store_path(seat.dir()),
-                reason: "its pages contradict each other".into(),
-            })
-        })?;
-        Self::on(opened, vault, seat, limits)
+        Self::on(open_store(vault, seat.namespace(), seat.dir(), lock, mode)?, vault, seat, limits)
     }
 
     /// Opens a store on a disk other than its file.

@@ -79,10 +79,16 @@ pub(crate) fn make_durable(path: &Path, contents: &[u8]) -> Result<Made, OpenErr
     write().map_err(OpenError::io("write", path))
 }
 
-/// Gives a whole and synced file its name, durably and without replacing one that is there.
+/// Gives a whole and synced file its name, durably and without replacing one that is there. A file that
+/// does not get it stays where it is.
 pub(crate) fn give_name(unfinished: &Path, path: &Path) -> Result<(), OpenError> {
-    let named = tempfile::TempPath::try_from_path(unfinished)
-        .and_then(|unfinished| unfinished.persist_noclobber(path).map_err(io::Error::from));
+    let named = tempfile::TempPath::try_from_path(unfinished).and_then(|unfinished| {
+        unfinished.persist_noclobber(path).map_err(|refused| {
+            // Dropped as it is, the old path would be removed as a temporary one.
+            let _ = refused.path.keep();
+            refused.error
+        })
+    });
     named.map_err(OpenError::io("make", path))?;
     let dir = path.parent().unwrap_or(Path::new("."));
     sync_dir(dir).map_err(OpenError::io("sync the directory", dir))
@@ -134,6 +140,19 @@ mod tests {
         assert_eq!(make_durable(&path, b"second").unwrap(), Made::Before);
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_file_that_can_not_get_its_name_stays_where_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, taken) = (dir.path().join("old"), dir.path().join("taken"));
+        fs::write(&old, "old").unwrap();
+        fs::write(&taken, "taken").unwrap();
+        assert!(give_name(&old, &taken).is_err());
+        assert!(give_name(&old, &dir.path().join("no/folder")).is_err());
+        assert_eq!((fs::read(&old).unwrap(), fs::read(&taken).unwrap()), (b"old".into(), b"taken".into()));
+        give_name(&old, &dir.path().join("new")).unwrap();
+        assert!(!old.exists() && dir.path().join("new").exists());
     }
 
     #[cfg(unix)]

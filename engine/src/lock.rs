@@ -64,17 +64,11 @@ impl StoreLock {
     }
 
     pub(crate) fn remembers(&mut self) -> io::Result<Remembers> {
-        let mut found = Vec::new();
         self.0.rewind()?;
-        (&self.0).take(STORE_MADE.len() as u64 + 1).read_to_end(&mut found)?;
-        Ok(match found.as_slice() {
-            [] => Remembers::Nothing,
-            STORE_MADE => Remembers::StoreMade,
-            _ => Remembers::Garbage,
-        })
+        read(&self.0)
     }
 
-    /// Forgets what the file holds, where no store was made.
+    /// Forgets what the file holds, so that a store can be made here.
     pub(crate) fn empty(&mut self) -> io::Result<()> {
         self.0.set_len(0)?;
         self.0.sync_all()
@@ -92,6 +86,25 @@ impl StoreLock {
     }
 }
 
+/// What the lock file in `dir` holds, whoever has the lock; nothing if there is none.
+pub(crate) fn remembered_in(dir: &Path) -> Result<Remembers, OpenError> {
+    let path = dir.join("lock");
+    match File::open(&path).and_then(|file| read(&file)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Remembers::Nothing),
+        remembers => remembers.map_err(OpenError::io("read", &path)),
+    }
+}
+
+fn read(file: &File) -> io::Result<Remembers> {
+    let mut found = Vec::new();
+    file.take(STORE_MADE.len() as u64 + 1).read_to_end(&mut found)?;
+    Ok(match found.as_slice() {
+        [] => Remembers::Nothing,
+        STORE_MADE => Remembers::StoreMade,
+        _ => Remembers::Garbage,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -104,6 +117,7 @@ mod tests {
         let path = dir.path().join("lock");
         let take = || StoreLock::take(dir.path(), Duration::ZERO).unwrap();
         assert!(StoreLock::take_existing(dir.path()).unwrap().is_none());
+        assert_eq!(remembered_in(dir.path()).unwrap(), Remembers::Nothing);
         assert!(!path.exists(), "looking makes nothing");
         assert_eq!(take().remembers().unwrap(), Remembers::Nothing);
         for garbage in [&b"4711\n"[..], b"a store was made", b"a store was made here\n\n", &[0xff; 100_000]] {
@@ -112,6 +126,9 @@ mod tests {
         }
         take().remember_store().unwrap();
         assert_eq!(fs::read(&path).unwrap(), STORE_MADE);
+        let held = take();
+        assert_eq!(remembered_in(dir.path()).unwrap(), Remembers::StoreMade, "whoever has the lock");
+        drop(held);
         let mut lock = StoreLock::take_existing(dir.path()).unwrap().unwrap();
         assert_eq!(lock.remembers().unwrap(), Remembers::StoreMade);
         lock.remember_store().unwrap();

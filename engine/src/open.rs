@@ -5,7 +5,8 @@
 //! the store is the [`engine`](crate::engine)'s business.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use crate::lock::{Remembers, StoreLock};
 use crate::open_error::OpenError;
 use crate::operations::Operations;
 use crate::sealed::{FORMAT_VERSION, RecordId};
+use crate::seat::{store_path, unfinished_path};
 use crate::state::Names;
 use crate::store::{Batch, RedbStore, Store, StoreError};
 use crate::vault::{RecordKeys, UnsealError, Vault};
@@ -57,7 +59,34 @@ pub(crate) fn open_store(
     mut lock: Option<StoreLock>,
     mode: Mode,
 ) -> Result<Opened, OpenError> {
-    let remembers = lock.as_mut().map_or(Ok(Remembers::Nothing), StoreLock::remembers);
+    let opened = open_under(vault, namespace, dir, lock.as_mut(), mode)?;
+    Ok(Opened { lock, ..opened })
+}
+
+/// As [`open_store`], under a lock that stays with the caller.
+pub(crate) fn open_under(
+    vault: &Vault,
+    namespace: &str,
+    dir: &Path,
+    lock: Option<&mut StoreLock>,
+    mode: Mode,
+) -> Result<Opened, OpenError> {
+    // redb checks every page when it opens a file; what slips through makes it panic.
+    let opened = catch_unwind(AssertUnwindSafe(|| open_in(vault, namespace, dir, lock, mode)));
+    opened.unwrap_or_else(|_| {
+        let reason = "its pages contradict each other".into();
+        Err(OpenError::StoreDamaged { path: store_path(dir), reason })
+    })
+}
+
+fn open_in(
+    vault: &Vault,
+    namespace: &str,
+    dir: &Path,
+    mut lock: Option<&mut StoreLock>,
+    mode: Mode,
+) -> Result<Opened, OpenError> {
+    let remembers = lock.as_mut().map_or(Ok(Remembers::Nothing), |lock| lock.remembers());
     let made = remembers.map_err(OpenError::io("read the lock in", dir))? == Remembers::StoreMade;
     let (path, unfinished) = (store_path(dir), unfinished_path(dir));
     let exists = |path: &Path| path.try_exists().map_err(OpenError::io("look for", path));
@@ -77,7 +106,7 @@ pub(crate) fn open_store(
     let mut store = look_at(file)?;
     let loaded = load(vault, namespace, file, &store)?;
     if mode == Mode::Look {
-        return if there { Ok(loaded.with(store, created, lock)) } else { Err(OpenError::Unfinished(path)) };
+        return if there { Ok(loaded.with(store, created)) } else { Err(OpenError::Unfinished(path)) };
     }
     store.accept().map_err(failed_at(file))?;
     if let Some(lock) = &mut lock {
@@ -86,7 +115,7 @@ pub(crate) fn open_store(
     if !there {
         give_name(&unfinished, &path)?;
     }
-    Ok(loaded.with(store, created, lock))
+    Ok(loaded.with(store, created))
 }
 
 /// Opens the store on a disk other than its file, and takes it.
@@ -100,22 +129,15 @@ pub(crate) fn open_on(
     let mut store = RedbStore::open_on(disk).map_err(failed_at(path))?;
     let loaded = load(vault, namespace, path, &store)?;
     store.accept().map_err(failed_at(path))?;
-    Ok(loaded.with(store, false, None))
-}
-
-pub(crate) fn store_path(dir: &Path) -> PathBuf {
-    dir.join("store.redb")
-}
-
-/// A store's name until it is whole.
-pub(crate) fn unfinished_path(dir: &Path) -> PathBuf {
-    dir.join("store.new")
+    Ok(loaded.with(store, false))
 }
 
 fn failed_at(path: &Path) -> impl Fn(StoreError) -> OpenError {
     let path = path.to_owned();
     move |source| match source {
-        StoreError::Damaged(reason) => OpenError::Damaged { path: path.clone(), reason: reason.to_string() },
+        StoreError::Damaged(reason) => {
+            OpenError::StoreDamaged { path: path.clone(), reason: reason.to_string() }
+        }
         StoreError::OtherFormat(found) => {
             OpenError::OtherFormat { path: path.clone(), found: found.to_string(), supported: FORMAT_VERSION }
         }
@@ -145,9 +167,9 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn with(self, store: RedbStore, created: bool, lock: Option<StoreLock>) -> Opened {
+    fn with(self, store: RedbStore, created: bool) -> Opened {
         let Self { keys, names, epoch, operations, damaged } = self;
-        Opened { created, store: Arc::new(store), keys, names, epoch, operations, damaged, lock }
+        Opened { created, store: Arc::new(store), keys, names, epoch, operations, damaged, lock: None }
     }
 }
 

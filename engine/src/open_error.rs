@@ -125,9 +125,21 @@ pub enum OpenError {
         supported: u16,
     },
 
-    /// A file is damaged.
+    /// A file other than a store is damaged.
     #[error("{} is damaged ({reason}): restore it from a backup", path.display())]
     Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, without its contents.
+        reason: String,
+    },
+
+    /// The file of a store is damaged.
+    #[error(
+        "{} is damaged ({reason}): see what `warm-mcp doctor` says, and restore the memories from a backup",
+        path.display()
+    )]
+    StoreDamaged {
         /// The file.
         path: PathBuf,
         /// What is wrong, without its contents.
@@ -152,8 +164,8 @@ pub enum OpenError {
 
     /// A store was made here, and is gone.
     #[error(
-        "{} is missing although it was made: restore it from a backup; to start with an empty one, remove \
-         the directory that it was in",
+        "{} is missing although it was made: see what `warm-mcp doctor` says, and restore the memories from a \
+         backup",
         .0.display()
     )]
     StoreMissing(PathBuf),

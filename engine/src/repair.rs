@@ -2,8 +2,8 @@
 //!
 //! Finding changes nothing. [`Flaw::mend`] does one thing, under the lock that protects what it touches,
 //! and never destroys what may hold a memory: records that do not open and files of unknown worth are
-//! moved aside, sealed as they are. A damaged store file is no flaw in this sense: nothing here can mend
-//! it. When and whether to mend is the caller's business.
+//! moved aside, sealed as they are. A store file that is damaged or lost is not mended by this: it makes
+//! way, so that a backup can be restored. When and whether to mend is the caller's business.
 
 use std::fmt;
 use std::fs;
@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use crate::files::{Made, give_name, is_temporary, make_durable};
 use crate::lock::{Remembers, StoreLock};
-use crate::open::{Mode, Opened, open_store, store_path, unfinished_path};
+use crate::open::{Mode, Opened, open_store, open_under};
 use crate::open_error::OpenError;
+use crate::seat::{store_path, unfinished_path};
 use crate::store::{Batch, StoreError};
 use crate::vault::Vault;
 
@@ -39,6 +40,10 @@ pub enum Flaw {
         /// How many.
         count: usize,
     },
+    /// The file of a store is damaged.
+    DamagedStore(PathBuf),
+    /// The file of a store is gone.
+    LostStore(PathBuf),
 }
 
 /// What is wrong, in words.
@@ -55,6 +60,8 @@ impl fmt::Display for Flaw {
                 write!(f, "{} is whole and lacks its name, since a start was cut short", path.display())
             }
             Self::LockGarbage(path) => write!(f, "{} holds what no warm-mcp wrote", path.display()),
+            Self::DamagedStore(path) => write!(f, "{} is damaged", path.display()),
+            Self::LostStore(path) => write!(f, "{} is missing although it was made", path.display()),
             Self::Records { store, count: 1 } => write!(f, "a record in {} does not open", store.display()),
             Self::Records { store, count } => write!(f, "{count} records in {} do not open", store.display()),
         }
@@ -74,6 +81,17 @@ impl Flaw {
                 format!("rename {} to {}, once it was checked", path.display(), named.display())
             }
             Self::LockGarbage(path) => format!("put into {} what belongs there", path.display()),
+            Self::DamagedStore(path) => format!(
+                "set {} aside as it is, as {}; the memories in it are not served until they are restored from a \
+                 backup",
+                path.display(),
+                free_name(path, "set-aside").display()
+            ),
+            Self::LostStore(path) => format!(
+                "forget that {} was made, so that a new one can be; the memories that were in it are not served \
+                 until they are restored from a backup",
+                path.display()
+            ),
             Self::Records { store, count } => format!(
                 "move {} that {} not open, sealed as {}, from {} to {}",
                 if *count == 1 { "the record".to_owned() } else { format!("the {count} records") },
@@ -111,6 +129,7 @@ impl Flaw {
                 let mended = if there { lock.remember_store() } else { lock.empty() };
                 mended.map_err(OpenError::io("write", path))
             }
+            Self::DamagedStore(_) | Self::LostStore(_) => make_way(vault, namespace, &dir),
             Self::Records { store, .. } => quarantine(&open(vault, namespace, &dir)?, store),
         }
     }
@@ -134,7 +153,7 @@ pub fn in_use(vault: &Vault) -> Result<bool, OpenError> {
 ///
 /// # Errors
 /// [`OpenError::InUse`] if a process has the store open, or what kept this from looking. That the store
-/// does not open is no error here: it can't be put right.
+/// does not open is no error here.
 pub fn find(vault: &Vault, namespace: &str) -> Result<Vec<Flaw>, OpenError> {
     let dir = vault.namespace_dir(namespace);
     let mut flaws = Vec::new();
@@ -164,7 +183,9 @@ pub fn find(vault: &Vault, namespace: &str) -> Result<Vec<Flaw>, OpenError> {
         Ok(opened) if opened.damaged.is_empty() => {}
         Ok(opened) => flaws.push(Flaw::Records { store, count: opened.damaged.len() }),
         Err(OpenError::Unfinished(_)) => flaws.push(Flaw::Unfinished(unfinished)),
-        // A store that does not open is named by whoever opens it.
+        Err(OpenError::StoreDamaged { path, .. }) => flaws.push(Flaw::DamagedStore(path)),
+        Err(OpenError::StoreMissing(path)) => flaws.push(Flaw::LostStore(path)),
+        // Another key or format: the store is whole, and named by whoever opens it.
         Err(_) => {}
     }
     Ok(flaws)
@@ -172,6 +193,25 @@ pub fn find(vault: &Vault, namespace: &str) -> Result<Vec<Flaw>, OpenError> {
 
 fn open(vault: &Vault, namespace: &str, dir: &Path) -> Result<Opened, OpenError> {
     open_store(vault, namespace, dir, Some(StoreLock::take(dir, Duration::ZERO)?), Mode::Create)
+}
+
+/// Sets a damaged store file aside, and lets the lock file forget that there was a store: the next start
+/// makes a new one. Does nothing to a store that is well by now.
+fn make_way(vault: &Vault, namespace: &str, dir: &Path) -> Result<(), OpenError> {
+    let mut lock = StoreLock::take(dir, Duration::ZERO)?;
+    match open_under(vault, namespace, dir, Some(&mut lock), Mode::Look) {
+        Err(OpenError::StoreDamaged { .. }) => {
+            for file in [store_path(dir), unfinished_path(dir)] {
+                if file.try_exists().map_err(OpenError::io("look for", &file))? {
+                    give_name(&file, &free_name(&file, "set-aside"))?;
+                }
+            }
+        }
+        Err(OpenError::StoreMissing(_)) => {}
+        other => return other.map(|_| ()),
+    }
+    // Cut short before this, the store counts as lost, which is mended the same way.
+    lock.empty().map_err(OpenError::io("write the lock in", dir))
 }
 
 /// Moves the records that do not open to a file of their own, which is on disk before they are gone here.
@@ -268,6 +308,48 @@ mod tests {
         assert_eq!(find(&vault, "n").unwrap(), [Flaw::LockGarbage(at.join("lock"))]);
         mended(&vault);
         assert_eq!(StoreLock::take(&at, Duration::ZERO).unwrap().remembers().unwrap(), Remembers::StoreMade);
+    }
+
+    #[test]
+    fn a_store_that_is_damaged_or_lost_makes_way_for_a_new_one_and_no_byte_of_it_is_lost() {
+        let (_dir, vault, at) = home();
+        let path = at.join("store.redb");
+        let mut damaged = fs::read(&path).unwrap();
+        damaged.truncate(10_000);
+        for n in 1..=2 {
+            fs::write(&path, &damaged).unwrap();
+            let flaw = Flaw::DamagedStore(path.clone());
+            assert_eq!(find(&vault, "n").unwrap(), std::slice::from_ref(&flaw));
+            let held = StoreLock::take(&at, Duration::ZERO).unwrap();
+            assert!(matches!(flaw.mend(&vault, "n"), Err(OpenError::InUse(_))));
+            drop(held);
+            flaw.mend(&vault, "n").unwrap();
+            assert!(fs::read(at.join(format!("set-aside-{n}"))).unwrap() == damaged);
+            assert_eq!(find(&vault, "n").unwrap(), []);
+            let engine = Engine::open(&vault, "n", Limits::default()).unwrap();
+            assert!(engine.created());
+            drop(engine);
+            // Planned before, done after someone else did it: the new store is well and stays.
+            flaw.mend(&vault, "n").unwrap();
+            assert!(!Engine::open(&vault, "n", Limits::default()).unwrap().created());
+        }
+        fs::remove_file(&path).unwrap();
+        assert_eq!(find(&vault, "n").unwrap(), [Flaw::LostStore(path.clone())]);
+        find(&vault, "n").unwrap()[0].mend(&vault, "n").unwrap();
+        assert_eq!(find(&vault, "n").unwrap(), []);
+        assert!(Engine::open(&vault, "n", Limits::default()).unwrap().created());
+    }
+
+    #[test]
+    fn a_store_of_another_key_or_format_is_never_set_aside() {
+        let (_dir, vault, at) = home();
+        let (_other_dir, _, other) = home();
+        let foreign = fs::read(other.join("store.redb")).unwrap();
+        fs::write(at.join("store.redb"), &foreign).unwrap();
+        assert_eq!(find(&vault, "n").unwrap(), []);
+        let flaw = Flaw::DamagedStore(at.join("store.redb"));
+        assert!(matches!(flaw.mend(&vault, "n"), Err(OpenError::ForeignStore(_))));
+        assert!(fs::read(at.join("store.redb")).unwrap() == foreign);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::files::private_dir;
-use crate::lock::StoreLock;
+use crate::lock::{Remembers, StoreLock, remembered_in};
 use crate::open_error::OpenError;
 use crate::vault::Vault;
 
@@ -58,12 +58,13 @@ impl Seat {
         exists(&self.dir)
     }
 
-    /// Whether there is a store to open: a whole one, or one that a start did not finish.
+    /// Whether there is a store to open: one that has its name, or one that was made, so that opening it finishes
+    /// it or says that it is lost.
     ///
     /// # Errors
     /// [`OpenError::Io`] if that can't be seen.
     pub fn has_store(&self) -> Result<bool, OpenError> {
-        Ok(exists(&self.dir.join("store.redb"))? || exists(&self.dir.join("store.new"))?)
+        Ok(exists(&store_path(&self.dir))? || remembered_in(&self.dir)? == Remembers::StoreMade)
     }
 
     /// Takes the seat, or says with `None` that another process holds it.
@@ -74,6 +75,22 @@ impl Seat {
         match self.claim(Duration::ZERO) {
             Err(OpenError::InUse(_)) => Ok(None),
             claimed => claimed.map(Some),
+        }
+    }
+
+    /// Takes the seat of a store that was there before, or says with `None` that another process holds it.
+    /// Makes nothing.
+    ///
+    /// # Errors
+    /// [`OpenError::StoreMissing`] if nothing is left of it, else as [`Seat::try_claim`].
+    pub fn try_reclaim(&self) -> Result<Option<Claim>, OpenError> {
+        let lock = match StoreLock::take_existing(&self.dir) {
+            Err(OpenError::InUse(_)) => return Ok(None),
+            taken => taken?,
+        };
+        match lock {
+            Some(lock) if self.has_store()? => Ok(Some(Claim { seat: self.clone(), lock })),
+            _ => Err(OpenError::StoreMissing(store_path(&self.dir))),
         }
     }
 
@@ -88,6 +105,43 @@ impl Seat {
     }
 }
 
+/// The file of the store in a directory.
+pub(crate) fn store_path(dir: &Path) -> PathBuf {
+    dir.join("store.redb")
+}
+
+/// A store's name until it is whole.
+pub(crate) fn unfinished_path(dir: &Path) -> PathBuf {
+    dir.join("store.new")
+}
+
 fn exists(path: &Path) -> Result<bool, OpenError> {
     path.try_exists().map_err(OpenError::io("look for", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::Engine;
+    use crate::contract::Limits;
+    use crate::vault::VaultOptions;
+
+    #[test]
+    fn a_store_that_is_lost_counts_as_one_and_is_named_when_it_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = VaultOptions { data_dir: dir.path().join("d"), identity: None, passphrase: None };
+        let vault = Vault::open(&options).unwrap();
+        let seat = Seat::of(&vault, "n").unwrap();
+        assert!(!seat.has_store().unwrap());
+        drop(seat.claim(Duration::ZERO).unwrap());
+        assert!(!seat.has_store().unwrap(), "a lock alone is no store");
+        drop(Engine::open(&vault, "n", Limits::default()).unwrap());
+        assert!(seat.has_store().unwrap());
+        fs::remove_file(store_path(seat.dir())).unwrap();
+        assert!(seat.has_store().unwrap());
+        let opened = Engine::open_claimed(&vault, seat.claim(Duration::ZERO).unwrap(), Limits::default());
+        assert!(matches!(opened, Err(OpenError::StoreMissing(_))));
+    }
 }

@@ -127,6 +127,27 @@ mod tests {
     }
 
     #[test]
+    fn the_next_turn_waits_for_as_many_as_were_seen_by_the_last_and_a_writer_alone_for_nobody() {
+        const WRITERS: usize = 16;
+        let turns = Turns::new();
+        // A last turn so long that no machine is too busy for the writers to come in time.
+        let last = |writers| Last { ended: Instant::now(), took: Duration::from_secs(600), writers };
+        turns.line.lock().last = Some(last(WRITERS));
+        let served = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let (turns, served) = (&turns, &served);
+                scope.spawn(move || turns.run(writer, |jobs| served.lock().push(jobs.len())));
+            }
+        });
+        assert_eq!(*served.lock(), [WRITERS]);
+        turns.line.lock().last = Some(last(1));
+        let started = Instant::now();
+        turns.run(0, drop);
+        assert!(started.elapsed() < Duration::from_secs(300));
+    }
+
+    #[test]
     fn a_turn_that_panics_holds_nobody_up() {
         let turns = Turns::new();
         thread::scope(|scope| {

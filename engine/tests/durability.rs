@@ -1,11 +1,14 @@
 //! What is on disk: sealed, durable, and named when it is damaged.
 
 mod common;
+#[path = "common/seeded.rs"]
+mod seeded;
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Home, Shorthand};
+use seeded::Seeded;
 use warm_engine::contract::{Command, Get, Limits, Remember};
 use warm_engine::{Engine, OpenError, Vault, VaultOptions};
 
@@ -230,7 +233,7 @@ fn a_store_that_is_cut_or_overwritten_is_a_named_error_or_complete() {
         match Engine::open(&home.vault(), "default", Limits::default()) {
             Ok(engine) => assert_eq!(engine.stats().memories, 50, "cut by {cut}"),
             Err(error) => {
-                assert!(matches!(error, OpenError::Damaged { .. }), "cut by {cut}: {error}");
+                assert!(matches!(error, OpenError::StoreDamaged { .. }), "cut by {cut}: {error}");
                 assert!(fs::read(&path).unwrap() == bad, "cut by {cut}: it is left as it was");
             }
         }
@@ -276,7 +279,7 @@ fn an_unfinished_store_that_is_damaged_keeps_its_name_and_its_bytes() {
     fs::write(&unfinished, &bad).unwrap();
     fs::remove_file(&path).unwrap();
     let error = Engine::open(&home.vault(), "default", Limits::default()).unwrap_err();
-    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+    assert!(matches!(error, OpenError::StoreDamaged { .. }), "{error}");
     assert!(!path.exists() && fs::read(&unfinished).unwrap() == bad);
 }
 
@@ -330,8 +333,9 @@ fn any_flipped_byte_of_the_store_is_noticed_or_harmless_and_a_refused_file_is_le
     let (vault, path) = (home.vault(), home.store_file());
     let good = fs::read(&path).unwrap();
     // Half of the flips are spread over the file, half hit its first pages, where redb keeps its own.
+    let mut randoms = Seeded(0);
     for flip in 0..FLIPS {
-        let random = seeded(flip);
+        let random = randoms.next();
         let within = if flip % 2 == 0 { good.len() } else { 16_384.min(good.len()) };
         let (at, bit) = (random as usize % within, random >> 61);
         let mut bad = good.clone();
@@ -355,7 +359,7 @@ fn any_flipped_byte_of_the_store_is_noticed_or_harmless_and_a_refused_file_is_le
                 assert!(
                     matches!(
                         error,
-                        OpenError::Damaged { .. }
+                        OpenError::StoreDamaged { .. }
                             | OpenError::ForeignStore(_)
                             | OpenError::OtherFormat { .. }
                     ),
@@ -365,14 +369,6 @@ fn any_flipped_byte_of_the_store_is_noticed_or_harmless_and_a_refused_file_is_le
             })
         });
     }
-}
-
-/// A well-spread number for each seed (splitmix64's output function).
-fn seeded(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[test]

@@ -141,8 +141,8 @@ fn examine_store(vault: &Vault, options: &Options, report: &mut Report) {
     let namespace = options.namespace();
     // What stands in the way of finding flaws is named when the store is opened.
     for flaw in find(vault, namespace).unwrap_or_default() {
-        // Records are named one by one.
-        if !matches!(flaw, Flaw::Records { .. }) {
+        // Records are named one by one, and a store that does not open below, with the reason.
+        if !matches!(flaw, Flaw::Records { .. } | Flaw::DamagedStore(_) | Flaw::LostStore(_)) {
             report.problem(format!("{flaw}."));
         }
         report.steps.push(Step::Mend(flaw));
@@ -167,11 +167,24 @@ fn examine_store(vault: &Vault, options: &Options, report: &mut Report) {
         },
         // It is among the flaws.
         Err(OpenError::Unfinished(_)) => {}
-        Err(error @ (OpenError::Damaged { .. } | OpenError::StoreMissing(_))) => report.problem(format!(
-            "{error}.\nNothing else brings it back: warm-mcp restore FILE, where FILE is a backup."
-        )),
+        Err(OpenError::StoreDamaged { path, reason }) => {
+            report.problem(lost(&format!("{} is damaged ({reason})", path.display()), options));
+        }
+        Err(OpenError::StoreMissing(path)) => {
+            report.problem(lost(&format!("{} is missing although it was made", path.display()), options));
+        }
         Err(error) => report.problem(error.to_string()),
     }
+}
+
+/// What can be done about a store that only a backup brings back.
+fn lost(what: &str, options: &Options) -> String {
+    format!(
+        "{what}.\nOnly a backup brings the memories back. Set aside what is left of the store, which destroys \
+         nothing:\n  {}\nThen put the backup back:\n  {}",
+        repair::command_line("doctor --repair --yes", options),
+        repair::command_line("restore FILE", options),
+    )
 }
 
 /// What the process that has the store open says of it.

@@ -14,6 +14,7 @@ mod options;
 mod repair;
 mod serve;
 mod shared;
+mod signals;
 mod tools;
 mod transport;
 
@@ -22,9 +23,36 @@ use std::{
     process::ExitCode,
 };
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
-use options::{Action, Cli};
+use options::{Doctor, Options};
+
+/// What a person or a client typed.
+#[derive(Parser)]
+#[command(
+    name = "warm-mcp",
+    version,
+    about = "A sealed, searchable memory for AI agents, served over the Model Context Protocol.",
+    after_help = "Without a command it serves MCP on stdin and stdout; a client starts it that way.",
+    disable_help_subcommand = true
+)]
+struct Cli {
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+/// What to do instead of serving.
+#[derive(Clone, PartialEq, Eq, Subcommand)]
+enum Action {
+    #[command(flatten)]
+    Memories(cli::Command),
+    /// Show an agent's session on a fresh sealed store in a temporary folder
+    Demo,
+    /// Check the store and say what is wrong, if anything; makes and changes nothing
+    Doctor(Doctor),
+}
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -45,6 +73,26 @@ fn main() -> ExitCode {
         Err(problem) => {
             eprintln!("warm-mcp: {problem}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_definition_is_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_are_taken_before_and_after_the_command() {
+        for line in [["warm-mcp", "--data-dir", "d", "doctor"], ["warm-mcp", "doctor", "--data-dir", "d"]] {
+            let cli = Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{error}"));
+            assert!(matches!(cli.action, Some(Action::Doctor(_))));
+            assert!(cli.options.data_dir().is_ok_and(|dir| dir.is_absolute() && dir.ends_with("d")));
         }
     }
 }

@@ -1,41 +1,12 @@
-//! The command line and its environment.
+//! The options and their environment.
 //!
-//! Owns what can be asked for and how each choice is found: an option, else its `WARM_MCP_*`
+//! Owns what can be chosen and how each choice is found: an option, else its `WARM_MCP_*`
 //! variable, else a default. Opens nothing and makes nothing.
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use warm_engine::{Passphrase, VaultOptions, contract::Limits};
-
-use crate::cli;
-
-/// What a person or a client typed.
-#[derive(Parser)]
-#[command(
-    name = "warm-mcp",
-    version,
-    about = "A sealed, searchable memory for AI agents, served over the Model Context Protocol.",
-    after_help = "Without a command it serves MCP on stdin and stdout; a client starts it that way.",
-    disable_help_subcommand = true
-)]
-pub struct Cli {
-    #[command(flatten)]
-    pub options: Options,
-    #[command(subcommand)]
-    pub action: Option<Action>,
-}
-
-/// What to do instead of serving.
-#[derive(Clone, PartialEq, Eq, Subcommand)]
-pub enum Action {
-    #[command(flatten)]
-    Memories(cli::Command),
-    /// Show an agent's session on a fresh sealed store in a temporary folder
-    Demo,
-    /// Check the store and say what is wrong, if anything; makes and changes nothing
-    Doctor(Doctor),
-}
 
 /// What the doctor is to do beyond looking.
 #[derive(Clone, Copy, PartialEq, Eq, Args)]
@@ -238,10 +209,15 @@ fn default_data_dir(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_command_line_definition_is_sound() {
-        use clap::CommandFactory;
-        Cli::command().debug_assert();
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn parsed(line: &[&str]) -> Options {
+        use clap::Parser;
+        Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).options
     }
 
     #[cfg(all(unix, not(target_os = "macos")))]
@@ -264,7 +240,7 @@ mod tests {
     fn what_is_set_but_empty_was_not_chosen() {
         let line =
             ["warm-mcp", "--log", "", "--max-text-bytes", "", "--namespace", "", "--passphrase-env", ""];
-        let options = Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).options;
+        let options = parsed(&line);
         assert_eq!(options.log(), LogLevel::Warn);
         assert_eq!(options.limits(), Limits::default());
         assert_eq!(options.namespace(), DEFAULT_NAMESPACE);
@@ -274,18 +250,9 @@ mod tests {
     #[test]
     fn a_passphrase_in_place_of_a_variables_name_is_not_repeated() {
         let line = ["warm-mcp", "--data-dir", "d", "--passphrase-env", "correct horse"];
-        let options = Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).options;
+        let options = parsed(&line);
         let refused = options.vault().err().unwrap_or_default();
         assert!(refused.contains("not the passphrase") && !refused.contains("horse"), "{refused}");
         assert!(options.store_arguments().iter().all(|argument| !argument.contains("horse")));
-    }
-
-    #[test]
-    fn options_are_taken_before_and_after_the_command() {
-        for line in [["warm-mcp", "--data-dir", "d", "doctor"], ["warm-mcp", "doctor", "--data-dir", "d"]] {
-            let cli = Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{error}"));
-            assert!(matches!(cli.action, Some(Action::Doctor(_))));
-            assert!(cli.options.data_dir().is_ok_and(|dir| dir.is_absolute() && dir.ends_with("d")));
-        }
     }
 }

@@ -48,6 +48,11 @@ impl Step {
             Self::Mend(flaw) => flaw.mend(vault, options.namespace()).map_err(|error| error.to_string()),
         }
     }
+
+    /// Whether memories are missing once it is done.
+    fn calls_for_a_backup(&self) -> bool {
+        matches!(self, Self::Mend(Flaw::DamagedStore(_) | Flaw::LostStore(_)))
+    }
 }
 
 #[cfg(unix)]
@@ -83,23 +88,31 @@ pub fn offer(steps: &[Step], vault: &Vault, options: &Options, yes: bool) -> boo
         println!("{number}. {step}");
     }
     if !yes && !told_to() {
-        let arguments = options.store_arguments();
-        let arguments: String =
-            arguments.iter().map(|argument| format!(" {}", shell_word(argument))).collect();
         println!(
-            "\nNothing was changed. To have it done:\n  {} doctor --repair --yes{arguments}",
-            shell_word(&program())
+            "\nNothing was changed. To have it done:\n  {}",
+            command_line("doctor --repair --yes", options)
         );
         return false;
     }
     println!();
     for (number, step) in (1..).zip(steps) {
         match step.run(vault, options) {
+            Ok(()) if step.calls_for_a_backup() => println!(
+                "{number}. done; now put a backup back, or an empty store is made at the next start:\n   {}",
+                command_line("restore FILE", options)
+            ),
             Ok(()) => println!("{number}. done"),
             Err(problem) => println!("{number}. not done: {problem}"),
         }
     }
     true
+}
+
+/// A command of this program on the store that the options name, for a shell.
+pub fn command_line(command: &str, options: &Options) -> String {
+    let arguments = options.store_arguments();
+    let arguments: String = arguments.iter().map(|argument| format!(" {}", shell_word(argument))).collect();
+    format!("{} {command}{arguments}", shell_word(&program()))
 }
 
 /// Asks, where there is someone to ask.

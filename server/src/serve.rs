@@ -9,10 +9,11 @@ use rmcp::{ServiceExt, service::ServerInitializeError};
 use tokio::sync::{Notify, watch};
 use warm_engine::Vault;
 
-use crate::{handler::Handler, namespaces::Namespaces, options::Options, transport::LineTransport};
+use crate::{handler::Handler, namespaces::Namespaces, options::Options, signals, transport::LineTransport};
 
 /// Serves until the client is gone. Errors are for a person to read.
 pub fn serve(options: &Options) -> Result<(), String> {
+    signals::survive_full_files();
     let namespaces = Arc::new(open(options)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -92,18 +93,11 @@ async fn session(namespaces: Arc<Namespaces>) -> Result<(), String> {
     }
 }
 
-/// "File size limit exceeded", as Linux numbers it.
-#[cfg(target_os = "linux")]
-const SIGXFSZ: i32 = 25;
-
 #[cfg(unix)]
 async fn told_to_stop() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    // A file that may not grow further is an error of that write, not the end of the process.
-    #[cfg(target_os = "linux")]
-    let _heard = signal(SignalKind::from_raw(SIGXFSZ))?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

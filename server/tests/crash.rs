@@ -10,6 +10,8 @@
 #![cfg(unix)]
 
 mod common;
+#[path = "../../engine/tests/common/seeded.rs"]
+mod seeded;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,6 +20,7 @@ use std::{
 };
 
 use common::{Server, run, warm_mcp};
+use seeded::Seeded;
 use serde_json::{Value, json};
 
 /// How many calls a client sends ahead of their replies.
@@ -25,19 +28,6 @@ const AHEAD: usize = 12;
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
-
-/// A well-spread sequence for each seed (splitmix64).
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
 }
 
 /// Files of one client, by path.

@@ -103,8 +103,9 @@ fn what_is_not_changed_is_not_written() {
     assert!(code == Some(0) && stdout.contains("unchanged"), "{stdout}");
     let (code, stdout, _) = desk.edit("/memories/new.md", ":");
     assert!(code == Some(0) && stdout.contains("unchanged"), "{stdout}");
-    let (code, _, stderr) = desk.edit("/memories/a.md", "echo lost > \"$1\"; exit 3");
+    let (code, _, stderr) = desk.edit("/memories/a.md", "exit 3");
     assert!(code == Some(1) && stderr.contains("the editor failed"), "{stderr}");
+    assert!(!stderr.contains("Your text is in"), "{stderr}");
     let (code, _, stderr) = finish(desk.command("/memories/a.md").env("EDITOR", "/no/such/editor"));
     assert!(code == Some(1) && stderr.contains("nothing was written"), "{stderr}");
     assert_eq!(owner(&desk.store(), &["export", "-"]), before);
@@ -185,6 +186,29 @@ fn text_that_can_not_be_saved_is_kept_and_the_reason_said() {
         assert!(kept(&stderr).is_file(), "{stderr}");
     }
     assert_eq!(desk.text("/memories/a.md")["text"], "one\ntwo\n");
+}
+
+#[test]
+fn what_an_editor_leaves_that_ends_with_an_error_is_not_written_and_is_kept() {
+    let desk = Desk::new();
+    desk.filled();
+    for (key, script) in [
+        ("/memories/a.md", "echo mine > \"$1\"; exit 3"),
+        ("/memories/new.md", "echo mine > \"$1\"; kill -9 $$"),
+        // An editor that crashes has the text in a file of its own.
+        ("/memories/a.md", "echo mine > \"$1.swp\"; exit 3"),
+        ("/memories/a.md", "mv \"$1\" \"$1~\"; echo mine > \"$1~\""),
+    ] {
+        let (code, stdout, stderr) = desk.edit(key, script);
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{script}");
+        assert!(stderr.contains("nothing was written") && !stderr.contains("mine"), "{stderr}");
+        let kept = kept(&stderr);
+        assert_eq!(fs::read_to_string(&kept).expect("it is kept"), "mine\n", "{script}");
+        let folder = kept.parent().expect("a folder");
+        assert_eq!(fs::metadata(folder).expect("there").permissions().mode() & 0o77, 0);
+    }
+    assert_eq!(desk.text("/memories/a.md")["text"], "one\ntwo\n");
+    assert_eq!(memories(&desk.store()).len(), 1);
 }
 
 #[test]

@@ -293,6 +293,40 @@ fn an_export_replaces_no_file_untold_and_no_folder_that_holds_something() {
     assert!(!none.exists() && !out.exists());
 }
 
+/// `strace` sees what is synced.
+#[cfg(target_os = "linux")]
+#[test]
+fn every_file_and_folder_of_an_export_is_synced_before_it_gets_its_name() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let store = dir.path().join("store");
+    let notes = folder(dir.path(), &[("a.md", b"a"), ("deep/er/b.md", b"b")]);
+    owner(&store, &[Path::new("import"), &notes]);
+    let trace = dir.path().join("trace");
+    let mut traced = std::process::Command::new("strace");
+    traced.args(["-f", "-y", "-e", "trace=fsync,fdatasync,rename,renameat,renameat2", "-o"]).arg(&trace);
+    if traced.arg("true").output().map_or(true, |done| !done.status.success()) {
+        println!("skipped: no strace, or it may not be used here");
+        return;
+    }
+    let mut traced = std::process::Command::new("strace");
+    traced.args(["-f", "-y", "-e", "trace=fsync,fdatasync,rename,renameat,renameat2", "-o"]).arg(&trace);
+    traced.arg(env!("CARGO_BIN_EXE_warm-mcp")).arg("export").arg(dir.path().join("out"));
+    assert_eq!(finish(traced.env("WARM_MCP_DATA_DIR", &store)).0, Some(0));
+    let trace = fs::read_to_string(&trace).expect("a trace");
+    let lines: Vec<&str> = trace.lines().collect();
+    let named = lines.iter().position(|line| line.contains("rename") && line.contains("/out\""));
+    let named = named.expect("it gets its name");
+    let place = lines[named].split('"').nth(1).expect("its temporary name");
+    for part in ["", "/a.md", "/deep", "/deep/er", "/deep/er/b.md"] {
+        let synced = lines[..named].iter().any(|line| line.contains(&format!("<{place}{part}>)")));
+        assert!(synced, "{part}\n{trace}");
+    }
+    assert!(
+        lines[named..].iter().any(|line| line.contains(&format!("<{}>)", dir.path().display()))),
+        "{trace}"
+    );
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn an_import_that_fills_the_disk_says_so_keeps_what_it_took_and_can_be_run_again() {

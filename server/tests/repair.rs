@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use common::{Server, run};
+use common::{Server, finish, memories, owner, run};
 use serde_json::json;
 
 /// A store that holds one memory, in a folder of its own.
@@ -179,19 +179,76 @@ fn several_things_are_done_in_one_go() {
 }
 
 #[test]
-fn a_damaged_store_is_beyond_repair_and_the_next_step_is_named() {
-    let home = Home::new();
-    let path = home.namespace().join("store.redb");
-    let mut bytes = fs::read(&path).expect("it is there");
-    bytes.truncate(10_000);
-    fs::write(&path, &bytes).expect("it is written");
-    let before = home.everything();
-    for arguments in [&["--repair"][..], &["--repair", "--yes"]] {
-        let (code, said) = home.doctor(arguments);
+fn a_store_that_is_damaged_or_lost_comes_back_from_a_backup_by_what_the_doctor_says() {
+    for damaged in [true, false] {
+        let home = Home::new();
+        let (path, backup) = (home.namespace().join("store.redb"), home.dir.path().join("b.age"));
+        owner(&home.store(), &[Path::new("backup"), &backup]);
+        let before = memories(&home.store());
+        let mut bytes = fs::read(&path).expect("it is there");
+        bytes.truncate(10_000);
+        let fact = if damaged { "is damaged" } else { "is missing although it was made" };
+        if damaged {
+            fs::write(&path, &bytes).expect("it is written");
+        } else {
+            fs::remove_file(&path).expect("it is there");
+        }
+        // Nobody takes it for an empty store, or makes a new one over it.
+        let everything = home.everything();
+        let backup = backup.to_str().expect("UTF-8");
+        for arguments in [
+            &["view"][..],
+            &["list"],
+            &["recall", "marmalade"],
+            &["export", "-"],
+            &["backup", "-"],
+            &["import", backup, "--dry-run"],
+            &["import", backup],
+            &["restore", backup, "--dry-run"],
+            &["restore", backup],
+        ] {
+            let (code, stdout, stderr) = run(&home.store(), arguments);
+            assert_eq!((code, stdout.as_str()), (Some(1), ""), "{arguments:?}: {stderr}");
+            assert!(stderr.contains(fact) && stderr.contains("warm-mcp doctor"), "{arguments:?}: {stderr}");
+        }
+        let (code, said) = home.doctor(&["--repair"]);
         assert_eq!(code, Some(1));
-        assert!(said.contains("is damaged") && said.contains("warm-mcp restore FILE"), "{said}");
-        assert!(said.ends_with("There is nothing here that --repair can put right.\n"), "{said}");
+        assert!(said.contains(fact) && said.contains("not served until they are restored"), "{said}");
+        assert!(home.everything() == everything, "nothing is changed without --yes");
+
+        // Each line that the doctor indents as a command, as it stands.
+        let (_, said) = home.doctor(&[]);
+        let commands: Vec<&str> = said.lines().filter(|line| line.contains("--data-dir")).collect();
+        assert_eq!(commands.len(), 2, "{said}");
+        for line in commands {
+            let line = line.trim().replace("FILE", &format!("'{backup}'"));
+            let (code, stdout, stderr) = finish(std::process::Command::new("sh").args(["-c", &line]));
+            assert_eq!(code, Some(0), "{line}\n{stdout}{stderr}");
+            let repaired =
+                stdout.contains("\n1. done; now put a backup back") && stdout.contains(" restore FILE");
+            assert!(repaired || line.contains(" restore "), "{stdout}");
+        }
+        assert_eq!(memories(&home.store()), before);
+        let aside = home.namespace().join("set-aside-1");
+        assert_eq!(aside.exists(), damaged);
+        if damaged {
+            assert!(fs::read(&aside).expect("it is there") == bytes);
+            assert_eq!(fs::metadata(&aside).expect("it is there").permissions().mode() & 0o777, 0o600);
+        }
+        assert_eq!(home.doctor(&[]).0, Some(0));
     }
+}
+
+#[test]
+fn a_store_of_another_key_is_no_damaged_one() {
+    let (home, other) = (Home::new(), Home::new());
+    let foreign = fs::read(other.namespace().join("store.redb")).expect("it is there");
+    fs::write(home.namespace().join("store.redb"), foreign).expect("it is written");
+    let before = home.everything();
+    let (code, said) = home.doctor(&["--repair", "--yes"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("belongs to another data directory"), "{said}");
+    assert!(said.ends_with("There is nothing here that --repair can put right.\n"), "{said}");
     assert!(home.everything() == before);
 }
 

@@ -315,6 +315,47 @@ fn guests_of_an_owner_whose_disk_was_full_write_again_once_there_is_room() {
 }
 
 #[test]
+fn when_the_data_folder_goes_away_no_store_is_made_in_its_place() {
+    let home = home();
+    let (data, moved) = (home.path().join("data"), home.path().join("moved"));
+    let owner = Server::start(&data);
+    let mut guest = Server::start(&data);
+    guest.memory(create("before.md"));
+    fs::rename(&data, &moved).unwrap();
+    // The owner has the store open wherever it is.
+    guest.memory(create("meanwhile.md"));
+    kill(owner);
+    let (code, message) = guest.refusal("memory", create("lost.md"));
+    assert_eq!(code, "store_unavailable");
+    assert!(message.contains("is missing although"), "{message}");
+    assert!(!data.exists());
+    fs::rename(&moved, &data).unwrap();
+    let started = Instant::now();
+    while guest.outcome("memory", create("after.md"))["isError"] == true {
+        assert!(started.elapsed() < DEADLINE, "it is not found again");
+        thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(
+        files(&mut guest),
+        ["after.md", "before.md", "meanwhile.md"].map(|name| format!("/memories/{name}"))
+    );
+}
+
+#[test]
+fn what_others_remove_of_an_owner_is_made_again() {
+    let home = home();
+    let mut owner = Server::start(home.path());
+    owner.memory(create("f.md"));
+    let found = || socket(home.path()).filter(|socket| socket.exists());
+    let socket = found().unwrap();
+    fs::remove_file(&socket).unwrap();
+    fs::remove_file(store(home.path()).join("owner")).unwrap();
+    // A newcomer waits until the owner has noticed.
+    assert_eq!(files(&mut Server::start(home.path())), ["/memories/f.md"]);
+    assert!(found().is_some());
+}
+
+#[test]
 fn a_window_with_another_key_gets_nothing() {
     let home = home();
     let mut owner = Server::start(home.path());

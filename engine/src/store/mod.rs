@@ -76,14 +76,23 @@ pub(crate) trait Snapshot: Send + Sync {
 #[non_exhaustive]
 pub enum StoreError {
     /// The file of the store is damaged.
-    #[error("the store is damaged ({0}): restore it from a backup")]
+    #[error(
+        "the store is damaged ({0}): see what `warm-mcp doctor` says, and restore the memories from a backup"
+    )]
     Damaged(Arc<str>),
     /// The medium failed: a full disk, a lost device.
-    #[error("the store can't be read or written ({0}): free space or mend the disk, then start again")]
+    #[error("the store can't be read or written ({0}): free space or mend the disk, then ask again")]
     Medium(Arc<str>),
+    /// The medium failed while a change was being made durable.
+    #[error(
+        "the store can't be written ({0}), and whether the change was made is not known: free space or mend the \
+         disk, and look before trying again"
+    )]
+    Unsettled(Arc<str>),
     /// An earlier failure shut the store.
     #[error(
-        "the store was shut after an earlier failure: start warm-mcp again; what was acknowledged is kept"
+        "the store was shut after an earlier failure, and what was acknowledged is kept: ask again, and look at \
+         the disk if this persists"
     )]
     Shut,
     /// This process is giving the store back.

@@ -167,7 +167,10 @@ impl Store for RedbStore {
                 }
             }
         }
-        transaction.commit()?;
+        transaction.commit().map_err(|error| match error.into() {
+            StoreError::Medium(reason) => StoreError::Unsettled(reason),
+            other => other,
+        })?;
         self.epoch.store(epoch, Ordering::Release);
         Ok(())
     }

@@ -8,11 +8,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use redb::StorageBackend;
+
+#[path = "../../tests/common/seeded.rs"]
+mod seeded;
+use seeded::Seeded;
 
 /// The unit that reaches a medium whole or not at all.
 const SECTOR: usize = 512;
@@ -49,7 +52,7 @@ pub(crate) struct SimulatedDisk(Arc<Disk>);
 struct Disk {
     state: Mutex<State>,
     changed: Condvar,
-    sync_takes: Duration,
+    gate: Box<dyn Fn() + Send + Sync>,
 }
 
 struct State {
@@ -72,11 +75,11 @@ enum Pending {
 
 impl SimulatedDisk {
     pub(crate) fn holding(bytes: &[u8]) -> Self {
-        Self::slow(bytes, Duration::ZERO)
+        Self::gated(bytes, || {})
     }
 
-    /// A disk of which every sync takes so long.
-    pub(crate) fn slow(bytes: &[u8], sync_takes: Duration) -> Self {
+    /// A disk of which every sync lasts as long as `gate`.
+    pub(crate) fn gated(bytes: &[u8], gate: impl Fn() + Send + Sync + 'static) -> Self {
         let state = State {
             now: bytes.to_vec(),
             medium: bytes.to_vec(),
@@ -87,7 +90,7 @@ impl SimulatedDisk {
             frozen: false,
             killed: false,
         };
-        Self(Arc::new(Disk { state: Mutex::new(state), changed: Condvar::new(), sync_takes }))
+        Self(Arc::new(Disk { state: Mutex::new(state), changed: Condvar::new(), gate: Box::new(gate) }))
     }
 
     pub(crate) fn with_fault(self, at: At, fault: Fault) -> Self {
@@ -129,7 +132,7 @@ impl SimulatedDisk {
             Pending::Sector(..) => None,
         });
         let lengths: Vec<_> = std::iter::once(medium.len()).chain(lengths).collect();
-        let reached = random.below(lengths.len());
+        let reached = random.below(lengths.len() as u64) as usize;
         let shortest = lengths[..=reached].iter().copied().min().unwrap_or_default();
         medium.truncate(shortest);
         medium.resize(lengths[reached], 0);
@@ -141,7 +144,9 @@ impl SimulatedDisk {
         }
         for (sector, versions) in versions {
             // The one on the medium counts as one of them.
-            if let Some(bytes) = random.below(versions.len() + 1).checked_sub(1).map(|n| versions[n]) {
+            if let Some(bytes) =
+                random.below(versions.len() as u64 + 1).checked_sub(1).map(|n| versions[n as usize])
+            {
                 let from = (sector * SECTOR).min(medium.len());
                 let to = (from + bytes.len()).min(medium.len());
                 medium[from..to].copy_from_slice(&bytes[..to - from]);
@@ -208,7 +213,7 @@ impl StorageBackend for SimulatedDisk {
         state.syncs += 1;
         let at = At::Sync(state.syncs);
         self.0.strike(state, at)?;
-        thread::sleep(self.0.sync_takes);
+        (self.0.gate)();
         let mut state = self.0.alive()?;
         state.medium = state.now.clone();
         state.pending.clear();
@@ -241,19 +246,6 @@ impl StorageBackend for SimulatedDisk {
 impl fmt::Debug for SimulatedDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SimulatedDisk").finish_non_exhaustive()
-    }
-}
-
-/// A well-spread sequence for each seed (splitmix64).
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
     }
 }
 

@@ -156,6 +156,18 @@ impl Vault {
         Ok(Self { created: made == Made::ByUs, ..opened })
     }
 
+    /// Checks that the keyring is still there: without it, what is written can't be read by any later start.
+    ///
+    /// # Errors
+    /// [`OpenError::KeyringMissing`] if it is not, [`OpenError::Io`] if that can't be seen.
+    pub fn check_still_there(&self) -> Result<(), OpenError> {
+        let layout = Layout(&self.data_dir);
+        if is_there(&layout.recipients())? || is_there(&layout.passphrase())? {
+            return Ok(());
+        }
+        Err(OpenError::KeyringMissing { keyring: layout.recipients(), data_dir: self.data_dir.clone() })
+    }
+
     /// Whether this call set the data directory up.
     pub fn created(&self) -> bool {
         self.created

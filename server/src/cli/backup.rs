@@ -1,9 +1,12 @@
 //! `warm-mcp backup`: all memories of one moment in one sealed file.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Args;
-use warm_engine::{archive::ArchiveWriter, contract::Memory as Stored};
+use warm_engine::{ArchiveKey, archive::ArchiveWriter, contract::Memory as Stored};
 
 use super::{
     Done, Stop,
@@ -30,13 +33,8 @@ pub struct Backup {
 impl Backup {
     pub fn run(&self, options: &Options) -> Done {
         let memory = open(options, Access::Existing)?;
-        let key = archive_key(&options.vault()?)?;
         warn_of_damage(&*memory)?;
-        let sink = Sink::open_sealed(&self.file, self.force)?;
-        let blame = sink.blame();
-        let mut archive = ArchiveWriter::begin(&key, sink, options.namespace()).map_err(&blame)?;
-        let memories = dump(&*memory, |stored| archive.add(stored).map_err(&blame))?;
-        let bytes = archive.finish().map_err(&blame)?.finish()?;
+        let Sealed { memories, bytes, key } = seal(&*memory, &self.file, self.force, options)?;
         let needed = match key.identity_path() {
             Some(identity) => format!(
                 "Opening it takes the identity file {}: keep a copy of that too, in another place.",
@@ -59,6 +57,26 @@ impl Backup {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// A sealed copy that was written.
+pub struct Sealed {
+    pub memories: u64,
+    /// Its length, unless it went to stdout.
+    bytes: Option<u64>,
+    /// What opens it.
+    key: ArchiveKey,
+}
+
+/// Writes all memories of one moment to a sealed file.
+pub fn seal(memory: &dyn Memory, target: &Path, replace: bool, options: &Options) -> Result<Sealed, Stop> {
+    let key = archive_key(&options.vault()?)?;
+    let sink = Sink::open_sealed(target, replace)?;
+    let blame = sink.blame();
+    let mut archive = ArchiveWriter::begin(&key, sink, options.namespace()).map_err(&blame)?;
+    let memories = dump(memory, |stored| archive.add(stored).map_err(&blame))?;
+    let bytes = archive.finish().map_err(&blame)?.finish()?;
+    Ok(Sealed { memories, bytes, key })
 }
 
 /// A number of memories in words.

@@ -19,12 +19,12 @@ use super::{
     Done, Stop,
     look::is_tree_path,
     output::Output,
-    signals::leave_to_the_editor,
     store::{Access, open, open_if_there, other_answer},
 };
 use crate::{
     memory::{Failure, Memory, Reply, Request},
     options::Options,
+    signals::leave_to_the_editor,
 };
 
 /// What to edit.
@@ -44,16 +44,16 @@ impl Edit {
             None => None,
         };
         let text = before.as_ref().map_or("", |stored| &stored.text);
-        let draft = Draft::new(&self.path, text)?;
+        let mut draft = Draft::new(&self.path, text)?;
         leave_to_the_editor();
-        run(&editor, &draft.file)?;
+        run(&editor, &draft.file).map_err(|problem| draft.end(&problem))?;
         let edited = match fs::read(&draft.file).map(String::from_utf8) {
             Ok(Ok(edited)) => edited,
-            Ok(Err(_)) => return Err(draft.keep("the text is not UTF-8, so nothing was written.")),
+            Ok(Err(_)) => return Err(draft.end("the text is not UTF-8, so nothing was written.")),
             Err(error) => {
-                return Err(Stop::Said(format!(
-                    "the editor left no file that can be read ({error}): nothing was written."
-                )));
+                let problem =
+                    format!("the editor left no file that can be read ({error}): nothing was written.");
+                return Err(draft.end(&problem));
             }
         };
         let mut out = Output::new();
@@ -65,7 +65,7 @@ impl Edit {
                     let did = if created { "Made" } else { "Saved" };
                     out.line(format_args!("{did} {}.", self.path))?;
                 }
-                Err(problem) => return Err(draft.keep(&problem)),
+                Err(problem) => return Err(draft.end(&problem)),
             }
         }
         out.end()?;
@@ -111,10 +111,12 @@ impl Edit {
     }
 }
 
-/// The text while it is edited. Removed when dropped.
+/// The text while it is edited. Removed when dropped, unless it was kept.
 struct Draft {
     folder: TempDir,
     file: PathBuf,
+    /// The text as it was.
+    before: String,
 }
 
 impl Draft {
@@ -141,16 +143,31 @@ impl Draft {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         options.open(&file).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
-        Ok(Self { folder, file })
+        Ok(Self { folder, file, before: text.to_owned() })
     }
 
-    /// Ends the edit with a problem, and leaves the text where its owner finds it.
-    fn keep(self, problem: &str) -> Stop {
-        let _ = self.folder.keep();
+    /// Ends the edit with a problem, and leaves what differs from the text as it was where its owner finds it.
+    fn end(&mut self, problem: &str) -> Stop {
+        let Some(place) = self.work() else { return Stop::Said(problem.to_owned()) };
+        self.folder.disable_cleanup(true);
         Stop::Said(format!(
             "{problem}\nYour text is in {}: move it somewhere safe, or delete it, since it is not sealed.",
-            self.file.display()
+            place.display()
         ))
+    }
+
+    /// Where the owner's work is, if there is any: in the file, or else in what the editor left beside it, as one
+    /// does that crashed.
+    fn work(&self) -> Option<PathBuf> {
+        let differs = match fs::read(&self.file) {
+            Ok(text) => text != self.before.as_bytes(),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        };
+        if differs {
+            return Some(self.file.clone());
+        }
+        let entries = fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).find(|path| *path != self.file)
     }
 }
 
@@ -165,7 +182,7 @@ fn editor() -> Result<String, Stop> {
         })
 }
 
-fn run(editor: &str, file: &Path) -> Result<(), Stop> {
+fn run(editor: &str, file: &Path) -> Result<(), String> {
     // The variable holds a command line, such as `code --wait`.
     let mut command = if cfg!(windows) {
         let mut words = editor.split_whitespace();
@@ -179,9 +196,9 @@ fn run(editor: &str, file: &Path) -> Result<(), Stop> {
     };
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Stop::Said(format!("the editor failed ({status}): nothing was written."))),
-        Err(error) => Err(Stop::Said(format!(
+        Ok(status) => Err(format!("the editor failed ({status}): nothing was written.")),
+        Err(error) => Err(format!(
             "the editor could not be started ({error}): nothing was written. Check EDITOR and VISUAL."
-        ))),
+        )),
     }
 }

@@ -10,16 +10,13 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use warm_engine::{
-    archive::ArchiveWriter,
-    contract::{List, Memory as Stored},
-};
+use warm_engine::contract::{List, Memory as Stored};
 
 use super::{
     Done, Stop,
-    backup::{counted, dump},
+    backup::{counted, dump, seal},
     output::{Output, note},
-    store::{Access, archive_key, open, other_answer, warn_of_damage},
+    store::{Access, open, other_answer, warn_of_damage},
     target::{NewFolder, Sink},
 };
 use crate::{
@@ -96,13 +93,7 @@ impl Export {
 
     fn file(&self, memory: &dyn Memory, format: Format, options: &Options) -> Result<u64, Stop> {
         if format == Format::Age {
-            let key = archive_key(&options.vault()?)?;
-            let sink = Sink::open_sealed(&self.target, self.force)?;
-            let blame = sink.blame();
-            let mut archive = ArchiveWriter::begin(&key, sink, options.namespace()).map_err(&blame)?;
-            let memories = dump(memory, |stored| archive.add(stored).map_err(&blame))?;
-            archive.finish().map_err(&blame)?.finish()?;
-            return Ok(memories);
+            return Ok(seal(memory, &self.target, self.force, options)?.memories);
         }
         let mut sink = Sink::open(&self.target, self.force)?;
         let blame = sink.blame();

@@ -11,7 +11,6 @@ mod import;
 mod look;
 mod output;
 mod restore;
-mod signals;
 mod store;
 mod target;
 
@@ -19,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::{memory::Failure, options::Options};
+use crate::{memory::Failure, options::Options, signals};
 
 /// What the owner can do at a terminal or in a script.
 #[derive(Clone, PartialEq, Eq, Subcommand)]

@@ -1,7 +1,7 @@
 //! Where a command writes a copy of the memories: a new file, a new folder, or stdout.
 //!
 //! Owns the promise that a target is whole or not there: what is written goes to a private temporary place
-//! beside it, and gets its name at the end. A run that fails removes that place; what one left that was killed is
+//! beside it, is synced, and gets its name at the end. A run that fails removes that place; what one left that was killed is
 //! removed by the next run in the same folder.
 
 use std::{
@@ -13,6 +13,7 @@ use std::{
 };
 
 use tempfile::{NamedTempFile, TempDir};
+use walkdir::WalkDir;
 
 use super::{Stop, output::stopped};
 
@@ -130,7 +131,8 @@ impl NewFile {
             }
             Err(refused) => return Err(failed(refused.error)),
         }
-        sync_folder(folder_of(&path)?);
+        // It is there and whole: at worst its name is lost with the power.
+        let _ = sync_folder(folder_of(&path)?);
         Ok(bytes)
     }
 }
@@ -188,7 +190,10 @@ impl NewFolder {
             options.write(true).create_new(true);
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            options.open(&at)?.write_all(contents)
+            let mut file = options.open(&at)?;
+            file.write_all(contents)?;
+            // A folder that has its name is whole, whenever the power goes.
+            file.sync_all()
         };
         write().map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Stop::Said(format!(
@@ -199,15 +204,22 @@ impl NewFolder {
         })
     }
 
-    /// Gives the folder its name.
+    /// Gives the folder its name, durably.
     pub fn finish(self) -> Result<(), Stop> {
         let failed = |error: io::Error| cant_write(&self.path, &error);
+        for entry in WalkDir::new(self.temporary.path()) {
+            let entry = entry.map_err(|error| failed(error.into()))?;
+            if entry.file_type().is_dir() {
+                sync_folder(entry.path()).map_err(failed)?;
+            }
+        }
         if cfg!(windows) && self.path.is_dir() {
             fs::remove_dir(&self.path).map_err(failed)?;
         }
         fs::rename(self.temporary.path(), &self.path).map_err(failed)?;
         let _ = self.temporary.keep();
-        sync_folder(folder_of(&self.path)?);
+        // It is there and whole: at worst its name is lost with the power.
+        let _ = sync_folder(folder_of(&self.path)?);
         Ok(())
     }
 }
@@ -247,9 +259,16 @@ fn folder_of(path: &Path) -> Result<&Path, Stop> {
 }
 
 /// Makes the names in a folder durable, where the system can.
-fn sync_folder(dir: &Path) {
-    if cfg!(unix) {
-        let _ = File::open(dir).and_then(|dir| dir.sync_all());
+fn sync_folder(dir: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(dir)?.sync_all() {
+        // Some file systems sync no folder.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        synced => synced,
     }
 }
 

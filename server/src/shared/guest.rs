@@ -8,7 +8,7 @@ use std::{
     net::Shutdown,
     path::PathBuf,
     sync::{
-        Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -20,8 +20,8 @@ use warm_engine::{
 };
 
 use super::{
-    endpoint::Endpoint,
-    handshake::{self, Refused},
+    endpoint::{Endpoint, seat_place},
+    handshake::{self, Place, Refused},
     local_socket::Stream,
     messages::{Ask, Told},
     wire::Conversation,
@@ -51,6 +51,7 @@ pub enum Lost {
 /// A guest of one owner.
 pub struct Guest {
     socket: PathBuf,
+    place: Place,
     prover: Prover,
     limits: Limits,
     /// The owner's number.
@@ -58,7 +59,7 @@ pub struct Guest {
     connections: Mutex<Connections>,
     freed: Condvar,
     /// Ends when the owner does. Kept to be ended with the guest.
-    watch: Stream,
+    watch: Arc<Stream>,
     watched: AtomicBool,
     recall_ready: AtomicBool,
 }
@@ -87,24 +88,45 @@ impl Drop for InUse<'_> {
 }
 
 /// A connection on which nothing is said: its end is the owner's.
-pub struct Watch(Stream);
+pub struct Watch(Arc<Stream>);
 
 impl Watch {
     /// Returns when the owner, or the guest, is gone.
-    pub fn wait_for_end(mut self) {
-        while matches!(self.0.read(&mut [0]), Err(error) if error.kind() == ErrorKind::Interrupted) {}
+    pub fn wait_for_end(self) {
+        while matches!((&*self.0).read(&mut [0]), Err(error) if error.kind() == ErrorKind::Interrupted) {}
     }
 }
 
 impl Guest {
     /// Joins the owner of a seat; waits while that one opens the store.
     pub fn join(seat: &Seat, prover: Prover, limits: &Limits) -> Result<Self, Refused> {
-        let socket = Endpoint::find(seat.dir()).ok_or(Refused::NoEndpoint)?;
-        let (watch, process) = handshake::join(Stream::connect(&socket)?, &prover, limits)?;
-        let watch = watch.stream;
+        let place = seat_place(seat.dir()).ok_or(Refused::NoEndpoint)?;
+        let mut refused = Refused::NoEndpoint;
+        for socket in Endpoint::find(seat.dir(), place) {
+            let stream = Stream::connect(&socket).map_err(Refused::from);
+            match stream.and_then(|stream| handshake::join(stream, &prover, place, limits)) {
+                Ok((watch, process)) => {
+                    return Self::of(socket, place, prover, limits, watch.stream, process)
+                        .map_err(Refused::from);
+                }
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
+    }
+
+    fn of(
+        socket: PathBuf,
+        place: Place,
+        prover: Prover,
+        limits: &Limits,
+        watch: Arc<Stream>,
+        process: u32,
+    ) -> io::Result<Self> {
         watch.set_read_timeout(None)?;
         Ok(Self {
             socket,
+            place,
             prover,
             limits: limits.clone(),
             process,
@@ -121,7 +143,7 @@ impl Guest {
         if self.watched.swap(true, Ordering::Relaxed) {
             return None;
         }
-        self.watch.try_clone().ok().map(Watch)
+        Some(Watch(Arc::clone(&self.watch)))
     }
 
     /// Asks the owner.
@@ -212,10 +234,13 @@ impl Guest {
 
     fn connect(&self) -> io::Result<Conversation> {
         let stream = Stream::connect(&self.socket)?;
-        let joined = handshake::join(stream, &self.prover, &self.limits).map_err(|refused| match refused {
-            Refused::Io(error) => error,
-            other => io::Error::other(other.to_string()),
-        });
+        let joined =
+            handshake::join(stream, &self.prover, self.place, &self.limits).map_err(
+                |refused| match refused {
+                    Refused::Io(error) => error,
+                    other => io::Error::other(other.to_string()),
+                },
+            );
         let (conversation, _) = joined?;
         conversation.stream.set_read_timeout(Some(STALL))?;
         conversation.stream.set_write_timeout(Some(STALL))?;

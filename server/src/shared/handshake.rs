@@ -7,7 +7,7 @@
 //! owner -> guest   wait (any number of times, while the store is being opened), then ready
 //! ```
 //!
-//! A proof is an HMAC over the protocol and both nonces under a key that only the store secret gives, so
+//! A proof is an HMAC over the protocol, both nonces and the [`Place`] of the store under a key that only the store secret gives, so
 //! that a process without the key neither learns nor serves anything, and no proof is good twice. From the
 //! third message on everything is sealed under keys of this meeting, so that one who passes the proofs on learns
 //! nothing either. Processes of different protocols part at the second message, each knowing the other's version.
@@ -15,7 +15,8 @@
 use std::{
     io::{self, ErrorKind},
     process,
-    time::Duration,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -66,12 +67,16 @@ enum Entry {
     Ready,
 }
 
+/// Which store is meant, of several that one secret opens: a copy of a data directory has the same secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(pub [u64; 2]);
+
 /// Why two processes did not meet.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     #[error("it speaks another version of the protocol")]
     OtherProtocol { process: u32, version: String },
-    #[error("it does not hold this store's key")]
+    #[error("it does not hold this store's key, or has another store open")]
     NoProof,
     #[error("it says on no socket where it is")]
     NoEndpoint,
@@ -80,44 +85,54 @@ pub enum Refused {
 }
 
 /// The guest's side; returns the owner's process number too.
-pub fn join(mut stream: Stream, prover: &Prover, limits: &Limits) -> Result<(Conversation, u32), Refused> {
-    patiently(&stream)?;
+pub fn join(
+    stream: Stream,
+    prover: &Prover,
+    place: Place,
+    limits: &Limits,
+) -> Result<(Conversation, u32), Refused> {
+    let until = patiently(&stream)?;
     let nonce = random_id();
-    wire::write(&mut stream, &Hello { protocol: PROTOCOL, nonce })?;
-    let welcome: Welcome = heard(wire::read(&mut stream, LONGEST_GREETING, silent))?;
+    wire::write(&mut &stream, &Hello { protocol: PROTOCOL, nonce })?;
+    let welcome: Welcome = heard(wire::read(&mut &stream, LONGEST_GREETING, until, silent))?;
     let process = welcome.process;
     if welcome.protocol != PROTOCOL {
         let printable = welcome.version.chars().filter(|c| !c.is_control());
         return Err(Refused::OtherProtocol { process, version: printable.take(LONGEST_VERSION).collect() });
     }
-    let said = said(&nonce, &welcome.nonce);
+    let said = said(&nonce, &welcome.nonce, place);
     if !prover.check("owner", &said, &welcome.proof) {
         return Err(Refused::NoProof);
     }
     let (sealer, opener) = prover.session("guest", "owner", &said);
-    let mut met = Conversation { stream, sealer, opener };
+    // How long it is to wait is the owner's to say, as long as it goes on saying so.
+    let mut met = Conversation { stream: Arc::new(stream), sealer, opener, until: None };
     met.write(&Answer { proof: prover.prove("guest", &said).to_vec(), limits: limits.clone() })?;
     while let Entry::Wait = heard(met.read(silent))? {}
     Ok((met, process))
 }
 
 /// The owner's side; returns the guest's limits. The guest is kept waiting until it is told to [`enter`].
-pub fn admit(mut stream: Stream, prover: &Prover) -> Result<(Conversation, Limits), Refused> {
-    patiently(&stream)?;
-    let hello: Hello = heard(wire::read(&mut stream, LONGEST_GREETING, silent))?;
+pub fn admit(stream: Arc<Stream>, prover: &Prover, place: Place) -> Result<(Conversation, Limits), Refused> {
+    let until = patiently(&stream)?;
+    let hello: Hello = heard(wire::read(&mut &*stream, LONGEST_GREETING, until, silent))?;
     let nonce = random_id();
-    let said = said(&hello.nonce, &nonce);
+    let said = said(&hello.nonce, &nonce, place);
     let ours = hello.protocol == PROTOCOL;
     let proof = if ours { prover.prove("owner", &said).to_vec() } else { Vec::new() };
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    wire::write(&mut stream, &Welcome { protocol: PROTOCOL, version, process: process::id(), nonce, proof })?;
+    wire::write(
+        &mut &*stream,
+        &Welcome { protocol: PROTOCOL, version, process: process::id(), nonce, proof },
+    )?;
     if !ours {
         let version = format!("protocol {}", hello.protocol);
         return Err(Refused::OtherProtocol { process: process::id(), version });
     }
     let (sealer, opener) = prover.session("owner", "guest", &said);
-    let mut met = Conversation { stream, sealer, opener };
+    let mut met = Conversation { stream, sealer, opener, until };
     let answer: Answer = heard(met.read(silent))?;
+    met.until = None;
     if prover.check("guest", &said, &answer.proof) { Ok((met, answer.limits)) } else { Err(Refused::NoProof) }
 }
 
@@ -126,9 +141,11 @@ pub fn enter(met: &mut Conversation, open: bool) -> io::Result<()> {
     met.write(if open { &Entry::Ready } else { &Entry::Wait })
 }
 
-fn patiently(stream: &Stream) -> io::Result<()> {
+/// By when the other must have proved itself.
+fn patiently(stream: &Stream) -> io::Result<Option<Instant>> {
     stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(Some(Instant::now() + PATIENCE))
 }
 
 fn silent() -> io::Result<()> {
@@ -139,6 +156,7 @@ fn heard<T: DeserializeOwned>(message: io::Result<Option<T>>) -> io::Result<T> {
     message?.ok_or_else(|| io::Error::new(ErrorKind::UnexpectedEof, "it hung up"))
 }
 
-fn said(guest: &Nonce, owner: &Nonce) -> Vec<u8> {
-    [PROTOCOL.to_le_bytes().as_slice(), guest, owner].concat()
+fn said(guest: &Nonce, owner: &Nonce, place: Place) -> Vec<u8> {
+    let [device, file] = place.0.map(u64::to_le_bytes);
+    [PROTOCOL.to_le_bytes().as_slice(), guest, owner, &device, &file].concat()
 }

@@ -10,9 +10,11 @@ use std::{
     io,
     net::Shutdown,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -24,9 +26,9 @@ use warm_engine::{
 };
 
 use super::{
-    endpoint::Endpoint,
-    handshake::{self, STILL},
-    local_socket::{Listener, Stream},
+    endpoint::{Endpoint, seat_place},
+    handshake::{self, Place, STILL},
+    local_socket::{self, Listener, Stream, Waited},
     messages::{Asked, Told},
     wire::Conversation,
 };
@@ -36,13 +38,16 @@ use crate::memory::{Failure, LocalMemory, Memory};
 const PARTING: Duration = Duration::from_secs(5);
 /// Most connections at once; one more is sent away, and tries again.
 const MOST: usize = 256;
+/// How often it is looked whether socket and note are still there.
+const MENDED_EVERY: Duration = Duration::from_secs(5);
 /// After a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves guests until it is dropped.
 pub struct Host {
-    endpoint: Option<Endpoint>,
     meeting: Option<JoinHandle<()>>,
+    /// Ends the meeting when it is dropped.
+    wake: Option<Stream>,
     guests: Arc<Guests>,
 }
 
@@ -52,6 +57,7 @@ pub type WhenShut = Box<dyn Fn() + Send + Sync>;
 /// The connections that are open, and what they are served from.
 struct Guests {
     prover: Prover,
+    place: Place,
     when_shut: WhenShut,
     closing: AtomicBool,
     warned: AtomicBool,
@@ -72,15 +78,16 @@ enum Store {
 #[derive(Default)]
 struct Connections {
     next: u64,
-    streams: HashMap<u64, Stream>,
+    streams: HashMap<u64, Arc<Stream>>,
 }
 
 impl Host {
     /// Meets guests of a seat that this process holds.
     pub fn start(seat: &Seat, prover: Prover, when_shut: WhenShut) -> io::Result<Self> {
-        let (endpoint, listener) = Endpoint::make(seat.dir())?;
+        let place = seat_place(seat.dir()).ok_or(io::ErrorKind::NotFound)?;
         let guests = Arc::new(Guests {
             prover,
+            place,
             when_shut,
             closing: AtomicBool::new(false),
             warned: AtomicBool::new(false),
@@ -89,10 +96,14 @@ impl Host {
             connections: Mutex::default(),
             closed: Condvar::new(),
         });
-        let of_thread = Arc::clone(&guests);
+        let (wake, woken) = local_socket::pair()?;
+        let (dir, of_thread) = (seat.dir().to_owned(), Arc::clone(&guests));
+        let (made, was_made) = mpsc::channel();
         let meeting = thread::Builder::new().name("warm-host".into());
-        let meeting = meeting.spawn(move || meet(&listener, &of_thread))?;
-        Ok(Self { endpoint: Some(endpoint), meeting: Some(meeting), guests })
+        let meeting = meeting.spawn(move || meet(&dir, &of_thread, &woken, &made))?;
+        // Who comes next is to find the socket, and not what the last owner left.
+        let _ = was_made.recv();
+        Ok(Self { meeting: Some(meeting), wake: Some(wake), guests })
     }
 
     /// Serves them from now on.
@@ -111,10 +122,8 @@ impl Drop for Host {
         if let Store::Open(engine) = store {
             engine.retire();
         }
-        if let Some(endpoint) = self.endpoint.take()
-            // Wakes the thread that meets guests.
-            && Stream::connect(endpoint.socket()).is_ok()
-            && let Some(meeting) = self.meeting.take()
+        drop(self.wake.take());
+        if let Some(meeting) = self.meeting.take()
             && meeting.join().is_err()
         {
             tracing::error!("the thread that meets other processes panicked");
@@ -176,28 +185,44 @@ impl Guests {
     }
 }
 
-fn meet(listener: &Listener, guests: &Arc<Guests>) {
+/// Meets guests until it is woken. What others remove is made again; a socket that can't be made is tried for
+/// again and again.
+fn meet(dir: &Path, guests: &Arc<Guests>, woken: &Stream, made: &mpsc::Sender<()>) {
+    let mut endpoint: Option<(Endpoint, Listener)> = None;
     loop {
-        let accepted = listener.accept();
-        if guests.is_closing() {
-            return;
-        }
-        match accepted {
-            Ok((stream, _)) => {
-                if let Err(error) = receive(stream, guests) {
-                    guests.turned_away(&error);
+        let mended = match &mut endpoint {
+            Some((endpoint, listener)) => endpoint.mend().map(|new| {
+                if let Some(new) = new {
+                    *listener = new;
                 }
-            }
-            Err(error) => {
-                guests.turned_away(&error);
-                thread::sleep(PAUSE);
+            }),
+            None => Endpoint::make(dir, guests.place).map(|made| endpoint = Some(made)),
+        };
+        if let Err(error) = mended {
+            guests.turned_away(&error);
+        }
+        // Only the first time does anyone wait for it.
+        let _ = made.send(());
+        let listener = endpoint.as_ref().map(|(_, listener)| listener);
+        match local_socket::wait(listener, woken, MENDED_EVERY) {
+            Waited::Woken => return,
+            Waited::TimedOut => {}
+            Waited::Guest => {
+                let Some(listener) = listener else { continue };
+                match listener.accept().and_then(|(stream, _)| receive(stream, guests)) {
+                    Ok(()) => {}
+                    Err(error) => {
+                        guests.turned_away(&error);
+                        thread::sleep(PAUSE);
+                    }
+                }
             }
         }
     }
 }
 
 fn receive(stream: Stream, guests: &Arc<Guests>) -> io::Result<()> {
-    let handle = stream.try_clone()?;
+    let stream = Arc::new(stream);
     let number = {
         let mut connections = unpoisoned(&guests.connections);
         if connections.streams.len() >= MOST {
@@ -205,7 +230,7 @@ fn receive(stream: Stream, guests: &Arc<Guests>) -> io::Result<()> {
         }
         connections.next += 1;
         let number = connections.next;
-        connections.streams.insert(number, handle);
+        connections.streams.insert(number, Arc::clone(&stream));
         number
     };
     let connection = Connection { guests: Arc::clone(guests), number };
@@ -235,8 +260,8 @@ impl Drop for Connection {
     }
 }
 
-fn serve(stream: Stream, guests: &Guests) -> io::Result<()> {
-    let admitted = handshake::admit(stream, &guests.prover);
+fn serve(stream: Arc<Stream>, guests: &Guests) -> io::Result<()> {
+    let admitted = handshake::admit(stream, &guests.prover, guests.place);
     let (mut met, limits) = admitted.map_err(|refused| io::Error::other(refused.to_string()))?;
     let Some(memory) = guests.store(&mut met, limits)? else { return Ok(()) };
     handshake::enter(&mut met, true)?;

@@ -115,6 +115,8 @@ struct Shared {
 /// What is known of the last election.
 #[derive(Default)]
 struct Election {
+    /// Whether this process ever had a role.
+    settled: bool,
     /// When this process last tried to open the store.
     opened: Option<Instant>,
     /// Why the last election failed, and when: the answer to all who waited for it, too.
@@ -373,6 +375,7 @@ impl Shared {
             error
         })?;
         election.failed = None;
+        election.settled = true;
         *write(&self.role) = role.clone();
         if let Role::Guest(guest) = &role {
             self.watch(guest);
@@ -388,7 +391,7 @@ impl Shared {
                 return Err(ShareError::Closing);
             }
             if self.part == Part::Any
-                && let Some(claim) = self.seat.try_claim()?
+                && let Some(claim) = self.try_claim(election.settled)?
             {
                 election.opened = Some(Instant::now());
                 return self.own(claim).map(|owner| Role::Owner(Arc::new(owner)));
@@ -414,6 +417,17 @@ impl Shared {
             thread::sleep(pause);
             pause = (pause * 2).min(PAUSES.1);
         }
+    }
+
+    /// Tries for the seat. Once a store was there, none is made in its place: what is gone then is the folder
+    /// that it was in, which may come back.
+    fn try_claim(&self, settled: bool) -> Result<Option<Claim>, OpenError> {
+        if !settled {
+            return self.seat.try_claim();
+        }
+        let claim = self.seat.try_reclaim()?;
+        self.vault.check_still_there()?;
+        Ok(claim)
     }
 
     fn prover(&self) -> Prover {

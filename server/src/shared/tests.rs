@@ -3,6 +3,7 @@
 use std::{
     io::{Read, Write},
     os::unix::net::{UnixListener, UnixStream},
+    path::PathBuf,
     thread,
 };
 
@@ -12,7 +13,11 @@ use warm_engine::{
     contract::{Get, Remember},
 };
 
-use super::{endpoint::Endpoint, *};
+use super::{
+    endpoint::{Endpoint, seat_place},
+    handshake::Place,
+    *,
+};
 use crate::memory::contract::{check, check_alike};
 
 struct Home(TempDir);
@@ -37,6 +42,15 @@ impl Home {
 
     fn seat(&self) -> Seat {
         Seat::of(&self.vault(), "default").expect("a seat")
+    }
+
+    fn place(&self) -> Place {
+        seat_place(self.seat().dir()).expect("a place")
+    }
+
+    fn socket(&self) -> PathBuf {
+        let found = Endpoint::find(self.seat().dir(), self.place());
+        found.into_iter().next().expect("the owner says where it is")
     }
 }
 
@@ -155,13 +169,13 @@ fn writes_under_way_while_owners_end_one_after_another_are_made_once_each() {
 fn a_process_without_the_key_learns_nothing_and_serves_nothing() {
     let (home, stranger) = (Home::new(), Home::new());
     let owner = home.memory();
-    let socket = Endpoint::find(home.seat().dir()).expect("the owner says where it is");
+    let (socket, place) = (home.socket(), home.place());
     let stream = UnixStream::connect(&socket).expect("it is there");
-    let refused = handshake::join(stream, &stranger.vault().prover("default"), &Limits::default());
+    let refused = handshake::join(stream, &stranger.vault().prover("default"), place, &Limits::default());
     assert!(matches!(refused, Err(Refused::NoProof)));
     // Nor does the right key of another namespace do.
     let stream = UnixStream::connect(&socket).expect("it is there");
-    let refused = handshake::join(stream, &home.vault().prover("other"), &Limits::default());
+    let refused = handshake::join(stream, &home.vault().prover("other"), place, &Limits::default());
     assert!(matches!(refused, Err(Refused::NoProof)));
     // Words instead of a handshake end the connection without an answer.
     let mut stream = UnixStream::connect(&socket).expect("it is there");
@@ -174,7 +188,7 @@ fn a_process_without_the_key_learns_nothing_and_serves_nothing() {
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out");
     let hello = serde_json::json!({"protocol": handshake::PROTOCOL, "nonce": vec![0; 16]});
     wire::write(&mut stream, &hello).expect("it is sent");
-    let _: Option<serde_json::Value> = wire::read(&mut stream, 4096, || Ok(())).expect("a welcome");
+    let _: Option<serde_json::Value> = wire::read(&mut stream, 4096, None, || Ok(())).expect("a welcome");
     let lie = serde_json::json!({"proof": vec![0; 32], "limits": Limits::default()});
     wire::write(&mut stream, &lie).expect("it is sent");
     let mut answer = Vec::new();
@@ -184,15 +198,34 @@ fn a_process_without_the_key_learns_nothing_and_serves_nothing() {
 }
 
 #[test]
+fn a_copy_of_a_store_is_another_store() {
+    let home = Home::new();
+    let owner = home.memory();
+    assert!(remember(&owner, "k", "text").is_ok());
+    let copy = Home::new();
+    let (from, to) = (home.0.path().join("data"), copy.0.path().join("data"));
+    let copied = std::process::Command::new("cp").arg("-a").args([from, to]).status().expect("cp starts");
+    assert!(copied.success());
+    let of_copy = copy.memory();
+    let guest_of_copy = copy.memory();
+    assert!(owns(&of_copy) && !owns(&guest_of_copy), "the note in it leads to the owner of the original");
+    assert!(remember(&guest_of_copy, "only here", "text").is_ok());
+    assert_eq!(text(&owner, "only here"), None);
+    let stream = UnixStream::connect(home.socket()).expect("it is there");
+    let refused = handshake::join(stream, &copy.vault().prover("default"), copy.place(), &Limits::default());
+    assert!(matches!(refused, Err(Refused::NoProof)));
+}
+
+#[test]
 fn an_owner_that_can_not_prove_itself_is_not_told_anything() {
     let home = Home::new();
     drop(home.memory());
-    let (_endpoint, listener) = Endpoint::make(home.seat().dir()).expect("a socket");
-    let stranger = Home::new().vault().prover("default");
+    let (_endpoint, listener) = Endpoint::make(home.seat().dir(), home.place()).expect("a socket");
+    let (stranger, place) = (Home::new().vault().prover("default"), home.place());
     let admit = thread::spawn(move || {
         let (stream, _) = listener.accept().expect("a guest comes");
         let mut listening = stream.try_clone().expect("another handle");
-        let refused = handshake::admit(stream, &stranger);
+        let refused = handshake::admit(Arc::new(stream), &stranger, place);
         let mut said = Vec::new();
         let _ = listening.read_to_end(&mut said);
         (refused.is_err(), said)
@@ -208,7 +241,7 @@ fn one_who_passes_on_what_two_processes_say_learns_nothing() {
     let home = Home::new();
     let _owner = home.memory();
     let dir = home.seat().dir().to_owned();
-    let real = Endpoint::find(&dir).expect("the owner says where it is");
+    let real = home.socket();
     let between = home.0.path().join("between");
     let listener = UnixListener::bind(&between).expect("a socket");
     let note = serde_json::json!({"socket": between, "process": 1});
@@ -273,10 +306,11 @@ fn an_owner_of_another_protocol_is_named_with_what_to_restart() {
     let home = Home::new();
     drop(home.memory());
     let _claim = home.seat().try_claim().expect("no error").expect("nobody holds it");
-    let (_endpoint, listener): (_, UnixListener) = Endpoint::make(home.seat().dir()).expect("a socket");
+    let (_endpoint, listener): (_, UnixListener) =
+        Endpoint::make(home.seat().dir(), home.place()).expect("a socket");
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a guest comes");
-        let _: Option<serde_json::Value> = wire::read(&mut stream, 4096, || Ok(())).expect("a hello");
+        let _: Option<serde_json::Value> = wire::read(&mut stream, 4096, None, || Ok(())).expect("a hello");
         let welcome = serde_json::json!({
             "protocol": 99, "version": "9.9.9", "process": 4711, "nonce": vec![0; 16], "proof": [], "news": 1,
         });

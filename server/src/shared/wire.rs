@@ -7,7 +7,11 @@
 //!
 //! A body is JSON; once two processes have met, sealed for the two of them alone.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::{
+    io::{self, ErrorKind, Read, Write},
+    sync::Arc,
+    time::Instant,
+};
 
 use serde::{Serialize, de::DeserializeOwned};
 use warm_engine::{Opener, Sealer};
@@ -25,9 +29,11 @@ const PIECE: usize = 64 << 10;
 
 /// Two processes that have met.
 pub struct Conversation {
-    pub stream: Stream,
+    pub stream: Arc<Stream>,
     pub sealer: Sealer,
     pub opener: Opener,
+    /// When what is being said must have been heard whole; never, if `None`.
+    pub until: Option<Instant>,
 }
 
 impl Conversation {
@@ -35,7 +41,7 @@ impl Conversation {
     pub fn write(&mut self, message: &impl Serialize) -> io::Result<()> {
         let body = Zeroizing::new(serde_json::to_vec(message)?);
         let sealed = self.sealer.seal(&body).ok_or_else(|| invalid("the message is too long"))?;
-        frame(&mut self.stream, &sealed)
+        frame(&mut &*self.stream, &sealed)
     }
 
     /// Hears one message; `None` if the other ended before it began. As [`read`].
@@ -43,7 +49,8 @@ impl Conversation {
         &mut self,
         stalled: impl FnMut() -> io::Result<()>,
     ) -> io::Result<Option<T>> {
-        let Some(sealed) = body(&mut self.stream, LONGEST, stalled)? else { return Ok(None) };
+        let longest = if self.until.is_some() { LONGEST_GREETING } else { LONGEST };
+        let Some(sealed) = body(&mut &*self.stream, longest, self.until, stalled)? else { return Ok(None) };
         let opened = self.opener.open(&sealed).map(Zeroizing::new);
         understood(&opened.ok_or_else(|| invalid("the message's seal is broken"))?).map(Some)
     }
@@ -56,13 +63,15 @@ pub fn write(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()
 
 /// Reads one message in the clear; `None` if the stream ended before it began.
 ///
-/// `stalled` is called whenever the stream's time-out passes; its error ends the reading.
+/// It must be there whole by `until`. `stalled` is called whenever the stream's time-out passes; its error ends
+/// the reading.
 pub fn read<T: DeserializeOwned>(
     stream: &mut impl Read,
     longest: usize,
+    until: Option<Instant>,
     stalled: impl FnMut() -> io::Result<()>,
 ) -> io::Result<Option<T>> {
-    body(stream, longest, stalled)?.map(|body| understood(&body)).transpose()
+    body(stream, longest, until, stalled)?.map(|body| understood(&body)).transpose()
 }
 
 /// The error itself would quote what was sent.
@@ -80,10 +89,11 @@ fn frame(stream: &mut impl Write, body: &[u8]) -> io::Result<()> {
 fn body(
     stream: &mut impl Read,
     longest: usize,
+    until: Option<Instant>,
     mut stalled: impl FnMut() -> io::Result<()>,
 ) -> io::Result<Option<Vec<u8>>> {
     let mut head = Vec::with_capacity(4);
-    if !fill(stream, &mut head, 4, &mut stalled)? {
+    if !fill(stream, &mut head, 4, until, &mut stalled)? {
         return if head.is_empty() { Ok(None) } else { Err(ErrorKind::UnexpectedEof.into()) };
     }
     let length = head.try_into().map_or(0, u32::from_le_bytes) as usize;
@@ -91,7 +101,7 @@ fn body(
         return Err(invalid("the message is too long"));
     }
     let mut body = Vec::new();
-    if !fill(stream, &mut body, length, &mut stalled)? {
+    if !fill(stream, &mut body, length, until, &mut stalled)? {
         return Err(ErrorKind::UnexpectedEof.into());
     }
     Ok(Some(body))
@@ -102,9 +112,14 @@ fn fill(
     stream: &mut impl Read,
     bytes: &mut Vec<u8>,
     length: usize,
+    until: Option<Instant>,
     stalled: &mut impl FnMut() -> io::Result<()>,
 ) -> io::Result<bool> {
     while bytes.len() < length {
+        // One that says a byte at a time keeps no connection for longer than one that says nothing.
+        if until.is_some_and(|until| Instant::now() > until) {
+            return Err(ErrorKind::TimedOut.into());
+        }
         let filled = bytes.len();
         bytes.resize(length.min(filled + PIECE), 0);
         let read = stream.read(&mut bytes[filled..]);
@@ -139,9 +154,9 @@ mod tests {
         write(&mut bytes, &"first").unwrap();
         write(&mut bytes, &long).unwrap();
         let mut stream = bytes.as_slice();
-        assert_eq!(read::<String>(&mut stream, LONGEST, never).unwrap().as_deref(), Some("first"));
-        assert_eq!(read::<String>(&mut stream, LONGEST, never).unwrap(), Some(long));
-        assert_eq!(read::<String>(&mut stream, LONGEST, never).unwrap(), None);
+        assert_eq!(read::<String>(&mut stream, LONGEST, None, never).unwrap().as_deref(), Some("first"));
+        assert_eq!(read::<String>(&mut stream, LONGEST, None, never).unwrap(), Some(long));
+        assert_eq!(read::<String>(&mut stream, LONGEST, None, never).unwrap(), None);
     }
 
     #[test]
@@ -149,11 +164,20 @@ mod tests {
         let mut bytes = Vec::new();
         write(&mut bytes, &"message").unwrap();
         for cut in 1..bytes.len() {
-            assert!(read::<String>(&mut &bytes[..cut], LONGEST, never).is_err(), "cut at {cut}");
+            assert!(read::<String>(&mut &bytes[..cut], LONGEST, None, never).is_err(), "cut at {cut}");
         }
-        assert!(read::<String>(&mut &bytes[..], 3, never).is_err());
-        assert!(read::<String>(&mut &[255; 8][..], LONGEST, never).is_err());
-        assert!(read::<String>(&mut &[1, 0, 0, 0, b'{'][..], LONGEST, never).is_err());
+        assert!(read::<String>(&mut &bytes[..], 3, None, never).is_err());
+        assert!(read::<String>(&mut &[255; 8][..], LONGEST, None, never).is_err());
+        assert!(read::<String>(&mut &[1, 0, 0, 0, b'{'][..], LONGEST, None, never).is_err());
+    }
+
+    #[test]
+    fn what_comes_a_byte_at_a_time_is_waited_for_until_then_and_no_longer() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, &7).unwrap();
+        let past = Instant::now().checked_sub(std::time::Duration::from_secs(1));
+        let late = read::<u8>(&mut bytes.as_slice(), LONGEST, past, never).unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::TimedOut);
     }
 
     #[test]
@@ -174,8 +198,8 @@ mod tests {
         let mut bytes = Vec::new();
         write(&mut bytes, &7).unwrap();
         let slow = || Slow(bytes.iter().rev().flat_map(|byte| [Some(*byte), None]).collect());
-        assert_eq!(read::<u8>(&mut slow(), LONGEST, || Ok(())).unwrap(), Some(7));
+        assert_eq!(read::<u8>(&mut slow(), LONGEST, None, || Ok(())).unwrap(), Some(7));
         let give_up = || Err(ErrorKind::TimedOut.into());
-        assert_eq!(read::<u8>(&mut slow(), LONGEST, give_up).unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(read::<u8>(&mut slow(), LONGEST, None, give_up).unwrap_err().kind(), ErrorKind::TimedOut);
     }
 }

@@ -201,6 +201,16 @@ pub(super) unsafe fn distance<V: Vector>(row: *const u64, query: *const u64, wid
     unsafe {
         let mut total = V::first(limit.wrapping_neg());
         let mut at = 0;
+        // Long rows gather in several registers, so that no sum waits for the one before.
+        let mut folds = [V::splat(0); 4];
+        while at + 4 * V::LANES <= width {
+            for (lane, fold) in folds.iter_mut().enumerate() {
+                let at = at + lane * V::LANES;
+                *fold = fold.add(V::load(row.add(at)).xor(V::load(query.add(at))).popcount());
+            }
+            at += 4 * V::LANES;
+        }
+        total = total.add(folds[0].add(folds[1])).add(folds[2].add(folds[3]));
         while at + V::LANES <= width {
             total = total.add(V::load(row.add(at)).xor(V::load(query.add(at))).popcount());
             at += V::LANES;

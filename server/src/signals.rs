@@ -1,4 +1,4 @@
-//! Signals that must not end a command in the middle of its work.
+//! Signals that must not end the process in the middle of its work.
 //!
 //! Owns which those are. A handler that tokio has installed stays for the life of the process.
 
