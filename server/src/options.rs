@@ -8,6 +8,8 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, ValueEnum};
 use warm_engine::{Passphrase, VaultOptions, contract::Limits};
 
+use crate::http::options::HttpOptions;
+
 /// What the doctor is to do beyond looking.
 #[derive(Clone, Copy, PartialEq, Eq, Args)]
 pub struct Doctor {

@@ -1,7 +1,7 @@
-//! The life of the server on stdin and stdout.
+//! The life of the server.
 //!
-//! Owns the order of things: open the store, serve the one session, and on the end of input, SIGTERM
-//! or SIGINT answer what was read and end cleanly.
+//! Owns the order of things: open the store, serve the one session on stdin and stdout or any number over
+//! HTTP, and on the end of input, SIGTERM or SIGINT answer what was read and end cleanly.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,17 +9,37 @@ use rmcp::{ServiceExt, service::ServerInitializeError};
 use tokio::sync::{Notify, watch};
 use warm_engine::Vault;
 
-use crate::{handler::Handler, namespaces::Namespaces, options::Options, signals, transport::LineTransport};
+use crate::{
+    handler::Handler,
+    http::{self, options::Transport},
+    namespaces::Namespaces,
+    options::Options,
+    signals,
+    transport::LineTransport,
+};
 
 /// Serves until the client is gone. Errors are for a person to read.
 pub fn serve(options: &Options) -> Result<(), String> {
     signals::survive_full_files();
+    let listen = match options.http.transport {
+        Transport::Stdio => None,
+        Transport::Http => Some(options.http.listen()?),
+    };
     let namespaces = Arc::new(open(options)?);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("the server could not start: {error}"))?;
-    let served = runtime.block_on(session(namespaces));
+    // One session is served best by one thread, many by all.
+    let mut runtime = match listen {
+        None => tokio::runtime::Builder::new_current_thread(),
+        Some(_) => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.enable_all().build();
+    let runtime = runtime.map_err(|error| format!("the server could not start: {error}"))?;
+    let served = runtime.block_on(async {
+        let stopped = when_stopped();
+        match listen {
+            None => session(namespaces, stopped).await,
+            Some(listen) => http::serve(namespaces, listen, stopped).await,
+        }
+    });
     // A read of stdin that is not a pipe can't be called off: it ends with the process.
     runtime.shutdown_timeout(Duration::from_millis(100));
     served
@@ -51,7 +71,8 @@ pub fn first_start(vault: &Vault) -> String {
     }
 }
 
-async fn session(namespaces: Arc<Namespaces>) -> Result<(), String> {
+/// Turns true when this process is told to stop.
+fn when_stopped() -> watch::Receiver<bool> {
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(async move {
         match told_to_stop().await {
@@ -62,6 +83,10 @@ async fn session(namespaces: Arc<Namespaces>) -> Result<(), String> {
             Err(error) => tracing::error!(%error, "signals can't be heard"),
         }
     });
+    stopped
+}
+
+async fn session(namespaces: Arc<Namespaces>, stopped: watch::Receiver<bool>) -> Result<(), String> {
     let (input, output) = rmcp::transport::stdio_pipes();
     let gave_up = Arc::new(Notify::new());
     let max_request = namespaces.max_request_bytes();

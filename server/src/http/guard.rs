@@ -94,7 +94,8 @@ fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         // The colons of an IPv6 address are within brackets.
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => {
-            if name.starts_with('[') == name.ends_with(']') && (name.starts_with('[') || !name.contains(':')) {
+            if name.starts_with('[') == name.ends_with(']') && (name.starts_with('[') || !name.contains(':'))
+            {
                 name
             } else {
                 host
@@ -145,16 +146,40 @@ mod tests {
     #[test]
     fn loopback_names_and_those_that_were_allowed_are_hosts_and_nothing_else_is() {
         let good = [
-            "localhost", "localhost:8765", "127.0.0.1", "127.0.0.1:1", "127.9.9.9", "[::1]", "[::1]:8765", "LOCALHOST",
-            "memory.example", "memory.example:99", "Memory.Example", "exact.example:81",
+            "localhost",
+            "localhost:8765",
+            "127.0.0.1",
+            "127.0.0.1:1",
+            "127.9.9.9",
+            "[::1]",
+            "[::1]:8765",
+            "LOCALHOST",
+            "memory.example",
+            "memory.example:99",
+            "Memory.Example",
+            "exact.example:81",
         ];
         for host in good {
             assert_eq!(with_host(host), Ok(()), "{host}");
         }
         let bad = [
-            "evil.example", "evil.example:8765", "localhost.evil.example", "127.0.0.1.evil.example", "exact.example",
-            "exact.example:82", "0.0.0.0", "192.0.2.1", "", ":8765", "localhost:x", "[::2]", "::1", "[::1", "localhost:80:80",
-            "localhost@evil.example", "user@localhost",
+            "evil.example",
+            "evil.example:8765",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "exact.example",
+            "exact.example:82",
+            "0.0.0.0",
+            "192.0.2.1",
+            "",
+            ":8765",
+            "localhost:x",
+            "[::2]",
+            "::1",
+            "[::1",
+            "localhost:80:80",
+            "localhost@evil.example",
+            "user@localhost",
         ];
         for host in bad {
             assert_eq!(with_host(host), Err(Refused::Host), "{host}");
@@ -178,14 +203,26 @@ mod tests {
         let of = |origin| {
             guard("127.0.0.1:8765", None).admit(&request(&[("host", "localhost"), ("origin", origin)]), true)
         };
-        let good =
-            ["http://localhost", "http://localhost:5173", "https://127.0.0.1", "http://[::1]:3", "https://APP.example"];
+        let good = [
+            "http://localhost",
+            "http://localhost:5173",
+            "https://127.0.0.1",
+            "http://[::1]:3",
+            "https://APP.example",
+        ];
         for origin in good {
             assert_eq!(of(origin), Ok(()), "{origin}");
         }
         let bad = [
-            "http://evil.example", "null", "", "http://localhost.evil.example", "https://app.example:444",
-            "http://app.example", "file://", "http://localhost@evil.example", "http://evil.example/http://localhost",
+            "http://evil.example",
+            "null",
+            "",
+            "http://localhost.evil.example",
+            "https://app.example:444",
+            "http://app.example",
+            "file://",
+            "http://localhost@evil.example",
+            "http://evil.example/http://localhost",
         ];
         for origin in bad {
             assert_eq!(of(origin), Err(Refused::Origin), "{origin}");
@@ -200,7 +237,15 @@ mod tests {
         };
         assert_eq!(of(&format!("Bearer {TOKEN}"), false), Ok(()));
         assert_eq!(of(&format!("bearer {TOKEN}"), false), Ok(()));
-        for bad in ["", "Bearer", "Bearer ", TOKEN, "Basic 0123456789abcdef", "Bearer 0123456789abcde", "Bearer 0123456789abcdeff"] {
+        for bad in [
+            "",
+            "Bearer",
+            "Bearer ",
+            TOKEN,
+            "Basic 0123456789abcdef",
+            "Bearer 0123456789abcde",
+            "Bearer 0123456789abcdeff",
+        ] {
             assert_eq!(of(bad, false), Err(Refused::Token), "{bad}");
             assert_eq!(of(bad, true), Ok(()), "an open route tells nothing");
         }

@@ -129,7 +129,12 @@ async fn accept(
 }
 
 impl Server {
-    fn new(namespaces: Arc<Namespaces>, listen: Listen, address: SocketAddr, ending: CancellationToken) -> Self {
+    fn new(
+        namespaces: Arc<Namespaces>,
+        listen: Listen,
+        address: SocketAddr,
+        ending: CancellationToken,
+    ) -> Self {
         let longest_body = namespaces.max_request_bytes();
         // Hosts and origins are checked here, on every route.
         let config = StreamableHttpServerConfig::default()
@@ -147,7 +152,12 @@ impl Server {
         Self { mcp, namespaces, guard, requests: Arc::new(Semaphore::new(MOST_REQUESTS)), longest_body }
     }
 
-    fn connect(self: &Arc<Self>, stream: TcpStream, place: OwnedSemaphorePermit, graceful: &GracefulShutdown) {
+    fn connect(
+        self: &Arc<Self>,
+        stream: TcpStream,
+        place: OwnedSemaphorePermit,
+        graceful: &GracefulShutdown,
+    ) {
         let server = Arc::clone(self);
         let service = service_fn(move |request| {
             let server = Arc::clone(&server);
@@ -186,7 +196,9 @@ impl Server {
                 })
             }
             Some(Route::Mcp) => self.mcp(request).await,
-            None => said(StatusCode::NOT_FOUND, "there is nothing here: the Model Context Protocol is at /mcp\n"),
+            None => {
+                said(StatusCode::NOT_FOUND, "there is nothing here: the Model Context Protocol is at /mcp\n")
+            }
         };
         // The route and not the path: a path may say anything.
         tracing::debug!(
@@ -237,7 +249,8 @@ impl Server {
         let body = match timeout(BODY_WITHIN, Limited::new(body, self.longest_body).collect()).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-                let message = format!("the request is longer than {} bytes: send less at once\n", self.longest_body);
+                let message =
+                    format!("the request is longer than {} bytes: send less at once\n", self.longest_body);
                 return said(StatusCode::PAYLOAD_TOO_LARGE, message);
             }
             Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the request's body could not be read\n"),

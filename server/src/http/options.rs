@@ -28,23 +28,29 @@ pub enum Transport {
 #[command(next_help_heading = "Serving over HTTP")]
 pub struct HttpOptions {
     /// How clients reach the server
-    #[arg(long, value_enum, default_value = "stdio", env = "WARM_MCP_TRANSPORT")]
+    #[arg(long, global = true, value_enum, default_value = "stdio", env = "WARM_MCP_TRANSPORT")]
     pub transport: Transport,
 
     /// Where to listen; port 0 picks a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8765", env = "WARM_MCP_BIND")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:8765",
+        env = "WARM_MCP_BIND"
+    )]
     bind: SocketAddr,
 
     /// A host name that clients may use besides the loopback ones; may be repeated
-    #[arg(long, value_name = "HOST", env = "WARM_MCP_ALLOW_HOST", value_delimiter = ',')]
+    #[arg(long, global = true, value_name = "HOST", env = "WARM_MCP_ALLOW_HOST", value_delimiter = ',')]
     allow_host: Vec<String>,
 
     /// An origin that a browser's page may have besides loopback, such as https://example.com; may be repeated
-    #[arg(long, value_name = "ORIGIN", env = "WARM_MCP_ALLOW_ORIGIN", value_delimiter = ',')]
+    #[arg(long, global = true, value_name = "ORIGIN", env = "WARM_MCP_ALLOW_ORIGIN", value_delimiter = ',')]
     allow_origin: Vec<String>,
 
     /// Listen beyond this machine; needs a token
-    #[arg(long, env = "WARM_MCP_ALLOW_REMOTE", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, global = true, env = "WARM_MCP_ALLOW_REMOTE", value_parser = clap::builder::FalseyValueParser::new())]
     allow_remote: bool,
 }
 
@@ -157,7 +163,10 @@ mod tests {
     #[test]
     fn names_are_compared_in_lower_case_and_an_origin_is_one() {
         let listen = listen("127.0.0.1:1", false, None).unwrap();
-        assert_eq!((listen.hosts[0].as_str(), listen.origins[0].as_str()), ("memory.example", "https://example.com"));
+        assert_eq!(
+            (listen.hosts[0].as_str(), listen.origins[0].as_str()),
+            ("memory.example", "https://example.com")
+        );
         for bad in ["example.com", "https://", "https://example.com/path", "ftp://example.com"] {
             assert!(!is_origin(bad), "{bad}");
         }

@@ -1,0 +1,363 @@
+//! The server over HTTP: the same tools for any number of clients, and nothing for those it does not know.
+
+mod common;
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use common::{DEADLINE, Server, ended, run, signal, warm_mcp};
+use serde_json::{Value, json};
+
+const TOKEN: &str = "a token of more than sixteen characters"; // Spaces are refused; see below.
+const GOOD_TOKEN: &str = "a-token-of-more-than-sixteen";
+
+/// A running server over HTTP.
+struct Http {
+    child: Child,
+    address: String,
+}
+
+impl Http {
+    fn start(dir: &Path) -> Self {
+        Self::start_with(warm_mcp(dir))
+    }
+
+    fn start_with(mut command: Command) -> Self {
+        let command = command.args(["--transport", "http", "--bind", "127.0.0.1:0"]);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe"))
+            .read_line(&mut line)
+            .expect("it says where it is");
+        let address = line.trim().strip_prefix("warm-mcp listening on http://").expect("it says where it is");
+        let address = address.strip_suffix("/mcp").expect("it says where it is").to_owned();
+        Self { child, address }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a time-out");
+        stream
+    }
+
+    /// Sends a request of these headers besides `Host`, and reads the whole answer.
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let host = self.address.clone();
+        let has_host = headers.iter().any(|(name, _)| *name == "Host");
+        let mut request =
+            format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        if !has_host {
+            request += &format!("Host: {host}\r\n");
+        }
+        for (name, value) in headers {
+            request += &format!("{name}: {value}\r\n");
+        }
+        let mut stream = self.connect();
+        stream.write_all((request + "\r\n" + body).as_bytes()).expect("it reads");
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        Answer::of(&bytes)
+    }
+
+    fn post(&self, headers: &[(&str, &str)], message: &Value) -> Answer {
+        let always =
+            [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+        self.ask("POST", "/mcp", &[&always, headers].concat(), &message.to_string())
+    }
+
+    fn status(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
+        self.ask(method, path, headers, "").status
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Answer {
+    status: u16,
+    headers: String,
+    body: String,
+}
+
+impl Answer {
+    fn of(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (headers, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = headers.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Self { status, headers: headers.to_owned(), body: body.to_owned() }
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.lines().find_map(|line| {
+            let (found, value) = line.split_once(": ")?;
+            found.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    /// The message with a result in it, whether alone or in a stream of events, chunked or not.
+    fn message(&self) -> Value {
+        let lines = self.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
+        let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        messages
+            .find(|message| message["jsonrpc"] == "2.0")
+            .unwrap_or_else(|| panic!("no message: {}", self.body))
+    }
+}
+
+/// A session in the form of the handshake revisions.
+struct Session<'a> {
+    http: &'a Http,
+    headers: Vec<(&'static str, String)>,
+    next: u64,
+}
+
+impl<'a> Session<'a> {
+    fn open(http: &'a Http, token: Option<&str>) -> Self {
+        let bearer = token.map(|token| ("Authorization", format!("Bearer {token}")));
+        let mut session = Self { http, headers: bearer.into_iter().collect(), next: 0 };
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}});
+        let answer = session.send("initialize", &hello);
+        let id = answer.header("mcp-session-id").expect("a session").to_owned();
+        assert_eq!(answer.message()["result"]["protocolVersion"], "2025-11-25");
+        session.headers.push(("Mcp-Session-Id", id));
+        session.headers.push(("MCP-Protocol-Version", "2025-11-25".into()));
+        let noted = session.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        assert_eq!(noted.status, 202);
+        session
+    }
+
+    fn post(&self, message: &Value) -> Answer {
+        let headers: Vec<_> = self.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        self.http.post(&headers, message)
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> Answer {
+        self.next += 1;
+        let answer =
+            self.post(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer
+    }
+
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let mut message = self.send("tools/call", &json!({"name": tool, "arguments": arguments})).message();
+        assert_eq!(message["result"]["isError"], false, "{message}");
+        message["result"]["structuredContent"].take()
+    }
+}
+
+fn home() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+#[test]
+fn clients_over_http_and_on_stdin_share_one_memory() {
+    let home = home();
+    let http = Http::start(home.path());
+    let (mut one, mut other) = (Session::open(&http, None), Session::open(&http, None));
+    let mut window = Server::start(home.path());
+    one.call("remember", json!({"key": "a", "text": "The boiler man comes on Tuesday."}));
+    window.call("remember", json!({"key": "b", "text": "The plumber comes on Friday."}));
+    assert_eq!(other.call("get", json!({"key": "b"}))["text"], "The plumber comes on Friday.");
+    assert_eq!(other.call("recall", json!({"query": "boiler"}))["results"][0]["key"], "a");
+    assert_eq!(window.call("list", json!({}))["total"], 2);
+}
+
+#[test]
+fn requests_without_a_session_are_served_in_the_current_revision() {
+    let home = home();
+    let http = Http::start(home.path());
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let ask = |method: &str, name: Option<&str>, mut params: Value| {
+        params["_meta"] = meta.clone();
+        let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+        headers.extend(name.map(|name| ("Mcp-Name", name)));
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        http.post(&headers, &message)
+    };
+    let discovered = ask("server/discover", None, json!({}));
+    assert_eq!(discovered.status, 200, "{}", discovered.body);
+    assert!(discovered.body.contains("2026-07-28"), "{}", discovered.body);
+    assert_eq!(discovered.header("mcp-session-id"), None);
+    let stored = ask(
+        "tools/call",
+        Some("remember"),
+        json!({"name": "remember", "arguments": {"key": "k", "text": "kept"}}),
+    );
+    assert_eq!(stored.message()["result"]["isError"], false, "{}", stored.body);
+    let got = ask("tools/call", Some("get"), json!({"name": "get", "arguments": {"key": "k"}}));
+    assert_eq!(got.message()["result"]["structuredContent"]["text"], "kept");
+    // One that asked first and opens a session then gets one.
+    let mut session = Session::open(&http, None);
+    assert_eq!(session.call("get", json!({"key": "k"}))["text"], "kept");
+}
+
+#[test]
+fn hosts_and_origins_that_are_not_known_get_nothing_on_any_route() {
+    let home = home();
+    let mut command = warm_mcp(home.path());
+    command.args(["--allow-host", "memory.example", "--allow-origin", "https://app.example"]);
+    let http = Http::start_with(command);
+    for path in ["/mcp", "/health", "/ready", "/", "/other"] {
+        for method in ["GET", "POST"] {
+            let refused = |headers: &[(&str, &str)]| http.status(method, path, headers);
+            assert_eq!(refused(&[("Host", "evil.example")]), 403, "{method} {path}");
+            assert_eq!(refused(&[("Origin", "http://evil.example")]), 403, "{method} {path}");
+            assert_eq!(refused(&[("Origin", "null")]), 403, "{method} {path}");
+        }
+    }
+    let port = http.address.rsplit_once(':').expect("a port").1.to_owned();
+    for (host, origin) in [
+        (format!("localhost:{port}"), format!("http://localhost:{port}")),
+        (format!("127.0.0.1:{port}"), "http://127.0.0.1:5173".into()),
+        ("memory.example".into(), "https://app.example".into()),
+    ] {
+        assert_eq!(
+            http.status("GET", "/health", &[("Host", &host), ("Origin", &origin)]),
+            200,
+            "{host} {origin}"
+        );
+    }
+}
+
+#[test]
+fn a_token_that_is_set_is_demanded_of_everyone_who_asks_for_memories() {
+    let home = home();
+    let mut command = warm_mcp(home.path());
+    command.env("WARM_MCP_TOKEN", GOOD_TOKEN);
+    let http = Http::start_with(command);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    for wrong in [None, Some("Bearer wrong-token-of-enough-letters"), Some("Basic YTpi"), Some(GOOD_TOKEN)] {
+        let headers: Vec<_> = wrong.map(|value| ("Authorization", value)).into_iter().collect();
+        let answer = http.post(&headers, &ping);
+        assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")));
+    }
+    assert_eq!(http.status("GET", "/health", &[]), 200);
+    assert_eq!(http.status("GET", "/ready", &[]), 200);
+    Session::open(&http, Some(GOOD_TOKEN)).call("remember", json!({"text": "x"}));
+}
+
+#[test]
+fn what_would_not_be_safe_does_not_start_and_says_what_to_do() {
+    let home = home();
+    let start = |bind: &str, token: Option<&str>, more: &[&str]| {
+        let mut command = warm_mcp(home.path());
+        command.args(["--transport", "http", "--bind", bind]).args(more).stdin(Stdio::null());
+        if let Some(token) = token {
+            command.env("WARM_MCP_TOKEN", token);
+        }
+        let output = command.output().expect("it ends");
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(start("0.0.0.0:0", Some(GOOD_TOKEN), &[]).contains("--allow-remote"));
+    assert!(start("0.0.0.0:0", None, &["--allow-remote"]).contains("WARM_MCP_TOKEN"));
+    let refused = start("127.0.0.1:0", Some(TOKEN), &[]);
+    assert!(refused.contains("16 characters") && !refused.contains(TOKEN), "{refused}");
+    let taken = Http::start(home.path());
+    assert!(start(&taken.address, None, &[]).contains("--bind"));
+    let (code, _, _) = run(home.path(), &["--transport", "http", "--bind", "nowhere"]);
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn what_is_not_there_or_too_much_is_answered_as_such_and_the_next_request_is_served() {
+    let home = home();
+    let http = Http::start(home.path());
+    assert_eq!(http.status("GET", "/nothing", &[]), 404);
+    assert_eq!(http.status("POST", "/health", &[]), 405);
+    assert_eq!(http.status("HEAD", "/health", &[]), 200);
+    let json = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+    let huge = "x".repeat(20 << 20);
+    assert_eq!(http.ask("POST", "/mcp", &json, &huge).status, 413);
+    let long_header = "x".repeat(100_000);
+    assert!(matches!(http.status("GET", "/health", &[("X-Long", &long_header)]), 431 | 400 | 0));
+    assert!((400..500).contains(&http.ask("POST", "/mcp", &json, "{not json").status));
+    assert_eq!(http.status("GET", "/ready", &[]), 200);
+}
+
+#[test]
+fn a_client_that_says_nothing_is_sent_away_and_others_are_served_meanwhile() {
+    let home = home();
+    let http = Http::start(home.path());
+    let mut silent: Vec<_> = (0..50).map(|_| http.connect()).collect();
+    for stream in &mut silent {
+        stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n").expect("it reads");
+    }
+    Session::open(&http, None).call("remember", json!({"text": "x"}));
+    let mut first = silent.remove(0);
+    let started = Instant::now();
+    let _ = first.read(&mut [0; 64]);
+    assert!(started.elapsed() < DEADLINE);
+}
+
+#[cfg(unix)]
+#[test]
+fn told_to_stop_it_answers_what_is_in_progress_and_ends() {
+    let home = home();
+    let mut http = Http::start(home.path());
+    let waiting = http.connect();
+    let session = Session::open(&http, None);
+    let headers: Vec<_> =
+        session.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call",
+        "params": {"name": "remember", "arguments": {"key": "last", "text": "kept"}}})
+    .to_string();
+    let mut stream = http.connect();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{}Content-Length: {}\r\n\r\n{body}",
+        headers.concat(),
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).expect("it reads");
+    thread::sleep(Duration::from_millis(50));
+    signal(http.child.id(), "-TERM");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(Answer::of(&answer).message()["result"]["isError"] == false);
+    assert!(ended(&mut http.child).success());
+    drop(waiting);
+    assert_eq!(Server::start(home.path()).call("get", json!({"key": "last"}))["text"], "kept");
+}
+
+#[test]
+fn many_clients_at_once_are_all_answered() {
+    let home = home();
+    let http = Http::start(home.path());
+    thread::scope(|scope| {
+        for client in 0..24 {
+            let http = &http;
+            scope.spawn(move || {
+                let mut session = Session::open(http, None);
+                for n in 0..10 {
+                    session.call("remember", json!({"key": format!("{client}-{n}"), "text": "some text"}));
+                    assert_eq!(
+                        session.call("get", json!({"key": format!("{client}-{n}")}))["text"],
+                        "some text"
+                    );
+                }
+            });
+        }
+    });
+    assert_eq!(Session::open(&http, None).call("list", json!({"limit": 1}))["total"], 240);
+}
