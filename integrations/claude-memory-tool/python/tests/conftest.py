@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pytest
 
 from warm_memory_tool import WarmMemoryToolSync, WarmToolError
-from warm_process import VARIABLE, RawServer, find_binary
+from warm_process import VARIABLE, HttpServer, RawServer, find_binary
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -74,10 +74,20 @@ def connect(binary: str, data_dir: Path) -> Iterator[Connect]:
         yield make
 
 
-@pytest.fixture
-def memory(connect: Connect) -> WarmMemoryToolSync:
-    """A memory tool on an empty store."""
-    return connect()
+@pytest.fixture(params=["stdio", "http"])
+def memory(request: pytest.FixtureRequest, connect: Connect, data_dir: Path) -> Iterator[WarmMemoryToolSync]:
+    """A memory tool on an empty store.
+
+    Every test that uses it runs twice: over standard input and output, and over HTTP.
+    """
+    if request.param == "stdio":
+        yield connect()
+    else:
+        with (
+            HttpServer("--data-dir", str(data_dir)) as server,
+            WarmMemoryToolSync.connect(url=server.url) as tool,
+        ):
+            yield tool
 
 
 @pytest.fixture

@@ -259,3 +259,34 @@ def pipelined(server: RawServer, calls: Iterable[tuple[str, Mapping[str, Any]]])
     """Send all calls without waiting, then collect all results, in the order of the calls."""
     requests = [server.post_call(tool, arguments) for tool, arguments in calls]
     return [server.result(request) for request in requests]
+
+
+class HttpServer:
+    """A server over HTTP at a free port of this machine; ends with the block."""
+
+    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+        command = [str(find_binary()), "--transport", "http", "--bind", "127.0.0.1:0", *arguments]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+            text=True,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().strip()
+        if not line.startswith("warm-mcp listening on "):
+            self.process.wait()
+            raise AssertionError(f"the server did not start: {line}")
+        self.url = line.rpartition(" ")[2]
+
+    def __enter__(self) -> HttpServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.terminate()
+        self.process.wait(REPLY_SECONDS)
+        assert self.process.stdout is not None
+        self.process.stdout.close()

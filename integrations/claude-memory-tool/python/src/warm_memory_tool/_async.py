@@ -20,7 +20,7 @@ from typing_extensions import Self, override
 
 from ._backend import Backend, Options
 from ._command import checked_input
-from ._connection import Connection, ServerCommand
+from ._connection import Connection, ServerAddress, ServerCommand, server_of
 from ._recall import RECALL_TOOL_DESCRIPTION, RECALL_TOOL_NAME, RecallResults, recall_text
 
 
@@ -41,7 +41,9 @@ class WarmMemoryTool(BetaAsyncAbstractMemoryTool):
     def connect(
         cls,
         *,
-        command: str = "warm-mcp",
+        url: str | None = None,
+        token: str | None = None,
+        command: str | None = None,
         args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         namespace: str | None = None,
@@ -50,13 +52,17 @@ class WarmMemoryTool(BetaAsyncAbstractMemoryTool):
         start_timeout: float = 60.0,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> Connecting:
-        """Start a `warm-mcp` server and connect to it.
+        """Connect to a `warm-mcp` server, started here or not.
 
         Both `async with WarmMemoryTool.connect(...) as memory` and
         `memory = await WarmMemoryTool.connect(...)` work; after the second, close it with `aclose`.
 
         Args:
-            command: The server's name on the search path, or its full path.
+            url: The address of a server that runs already, such as `http://127.0.0.1:8765/mcp`; without it
+                one is started.
+            token: That server's token; by default what the variable `WARM_MCP_TOKEN` says, if anything.
+            command: The name of the server to start on the search path, or its full path; `warm-mcp` by
+                default.
             args: Its arguments, such as `["--data-dir", "..."]`.
             env: Environment variables for it, on top of those that it gets anyway: home, path, locale
                 and all that start with `WARM_` or `XDG_`.
@@ -70,7 +76,7 @@ class WarmMemoryTool(BetaAsyncAbstractMemoryTool):
             WarmConnectionError: On entering or awaiting, when there is no such command or the server
                 stops at once; the message says what to do and what the server wrote.
         """
-        server = ServerCommand(command, tuple(args), env, start_timeout)
+        server = server_of(url, token, command, args, env, start_timeout)
         return Connecting(cls, server, Options(namespace, max_file_bytes, max_view_chars), cache_control)
 
     @override
@@ -155,7 +161,7 @@ class Connecting:
     def __init__(
         self,
         tool: type[WarmMemoryTool],
-        server: ServerCommand,
+        server: ServerCommand | ServerAddress,
         options: Options,
         cache_control: BetaCacheControlEphemeralParam | None,
     ) -> None:

@@ -1,15 +1,19 @@
-"""One connection to one `warm-mcp` server, started and stopped here."""
+"""One connection to one `warm-mcp` server: one that is started and stopped here, or one at an address."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import (
     CONNECTION_CLOSED,
     CallToolRequest,
@@ -44,6 +48,53 @@ class ServerCommand:
         return shlex.join([self.command, *self.args])
 
 
+TOKEN_VARIABLE = "WARM_MCP_TOKEN"  # noqa: S105 - where a token is, not one
+
+
+@dataclass(frozen=True)
+class ServerAddress:
+    """Where a server that serves over HTTP is."""
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+    """What it demands; by default what the variable `WARM_MCP_TOKEN` says, if anything."""
+    start_timeout: float = 60.0
+    """Seconds until it must have answered the handshake."""
+
+    def __str__(self) -> str:
+        """Return its address."""
+        return self.url
+
+    def headers(self) -> dict[str, str]:
+        """Return what goes with every request."""
+        token = self.token if self.token is not None else os.environ.get(TOKEN_VARIABLE)
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def server_of(
+    url: str | None,
+    token: str | None,
+    command: str | None,
+    args: Sequence[str],
+    env: Mapping[str, str] | None,
+    start_timeout: float,
+) -> ServerCommand | ServerAddress:
+    """Return what was asked for: a server to start, or one at an address.
+
+    Raises:
+        ValueError: Both were asked for, or a token without an address.
+    """
+    if url is None:
+        if token is not None:
+            raise ValueError("`token` goes with `url`: a server that is started here needs none")
+        return ServerCommand(command or "warm-mcp", tuple(args), env, start_timeout)
+    if command is not None or args or env is not None:
+        raise ValueError(
+            "Give `url` for a server that runs already, or `command`, `args` and `env` to start one"
+        )
+    return ServerAddress(url, token, start_timeout)
+
+
 class Connection:
     """A running server and the session with it.
 
@@ -51,7 +102,7 @@ class Connection:
     close it. Create it with `open`.
     """
 
-    def __init__(self, server: ServerCommand) -> None:
+    def __init__(self, server: ServerCommand | ServerAddress) -> None:
         self._server = server
         self._stderr = StderrTee()
         self._stop = asyncio.Event()
@@ -60,8 +111,8 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, server: ServerCommand) -> Connection:
-        """Start the server and shake hands with it.
+    async def open(cls, server: ServerCommand | ServerAddress) -> Connection:
+        """Start or reach the server and shake hands with it.
 
         Raises:
             WarmConnectionError: It can't be started, stopped at once, or does not answer; the message
@@ -69,7 +120,7 @@ class Connection:
         """
         connection = cls(server)
         ready: asyncio.Future[None] = connection._loop.create_future()
-        connection._task = asyncio.create_task(connection._live(ready), name=f"warm-mcp {server.command}")
+        connection._task = asyncio.create_task(connection._live(ready), name=f"warm-mcp {server}")
         try:
             await asyncio.wait({ready, connection._task}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -119,17 +170,9 @@ class Connection:
             await asyncio.shield(asyncio.wait({self._task}))
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
-        parameters = StdioServerParameters(
-            command=self._server.command,
-            args=list(self._server.args),
-            env=server_environment(self._server.env, self._server.args),
-        )
         try:
             with self._stderr:
-                async with (
-                    stdio_client(parameters, errlog=self._stderr.writer) as (reader, writer),
-                    ClientSession(reader, writer, client_info=_client_info()) as session,
-                ):
+                async with self._session_with_server() as session:
                     self._stderr.started()
                     # Errors are handed over here: leaving the block with one would wrap it in a group.
                     try:
@@ -146,8 +189,39 @@ class Connection:
             if ready.done():
                 raise
             ready.set_exception(self._no_start(error))
+        except Exception as error:
+            # Over HTTP, what one request meets ends the connection, and the next call says that it is gone.
+            if not isinstance(self._server, ServerAddress):
+                raise
+            if not ready.done():
+                ready.set_exception(self._no_address(self._server, error))
+
+    @asynccontextmanager
+    async def _session_with_server(self) -> AsyncIterator[ClientSession]:
+        server = self._server
+        if isinstance(server, ServerCommand):
+            parameters = StdioServerParameters(
+                command=server.command,
+                args=list(server.args),
+                env=server_environment(server.env, server.args),
+            )
+            async with (
+                stdio_client(parameters, errlog=self._stderr.writer) as (reader, writer),
+                ClientSession(reader, writer, client_info=_client_info()) as session,
+            ):
+                yield session
+        else:
+            async with (
+                create_mcp_http_client(headers=server.headers()) as client,
+                # A memory may be longer than the client's own limit for one event.
+                streamable_http_client(server.url, http_client=client, max_sse_event_size=None) as streams,
+                ClientSession(streams[0], streams[1], client_info=_client_info()) as session,
+            ):
+                yield session
 
     def _no_start(self, error: Exception) -> WarmConnectionError:
+        if isinstance(self._server, ServerAddress):
+            return self._no_address(self._server, error)
         command = self._server.command
         if isinstance(error, FileNotFoundError):
             return WarmConnectionError(
@@ -156,7 +230,18 @@ class Connection:
             )
         return WarmConnectionError(f"The server `{command}` could not be started: {error}.")
 
+    def _no_address(self, server: ServerAddress, error: BaseException) -> WarmConnectionError:
+        while nested := getattr(error, "exceptions", None):
+            error = nested[0]
+        return WarmConnectionError(
+            f"The server at {server} could not be reached or refused the handshake ({error}). "
+            "Check that `warm-mcp --transport http` runs there, that the address ends in /mcp, and that "
+            f"`token` or {TOKEN_VARIABLE} is its token."
+        )
+
     async def _no_handshake(self, error: Exception) -> WarmConnectionError:
+        if isinstance(self._server, ServerAddress):
+            return self._no_address(self._server, error)
         if isinstance(error, asyncio.TimeoutError):
             what = f"did not answer within {self._server.start_timeout:g} s"
             todo = "Check that this command starts an MCP server on its standard input and output."
@@ -177,6 +262,11 @@ class Connection:
     def _gone(self) -> WarmConnectionError:
         if self._stop.is_set():
             return WarmConnectionError("This memory tool is closed. Connect again to use the memory.")
+        if isinstance(self._server, ServerAddress):
+            return WarmConnectionError(
+                f"The server at {self._server} can't be reached any more. Connect again once it runs; every "
+                "change that it had answered is in the store."
+            )
         return WarmConnectionError(
             f"The server `{self._server}` has stopped. Connect again to start a new one; every change that "
             f"it had answered is in the store.{self._last_words()}"

@@ -22,7 +22,7 @@ from typing_extensions import Self, override
 
 from ._backend import Backend, Options
 from ._command import checked_input
-from ._connection import Connection, ServerCommand
+from ._connection import Connection, server_of
 from ._portal import Portal
 from ._recall import RECALL_TOOL_DESCRIPTION, RECALL_TOOL_NAME, RecallResults, recall_text
 
@@ -47,7 +47,9 @@ class WarmMemoryToolSync(BetaAbstractMemoryTool):
     def connect(
         cls,
         *,
-        command: str = "warm-mcp",
+        url: str | None = None,
+        token: str | None = None,
+        command: str | None = None,
         args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         namespace: str | None = None,
@@ -56,10 +58,14 @@ class WarmMemoryToolSync(BetaAbstractMemoryTool):
         start_timeout: float = 60.0,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> Self:
-        """Start a `warm-mcp` server and connect to it; use it in a `with` block, or call `close`.
+        """Connect to a `warm-mcp` server, started here or not; use it in a `with` block, or call `close`.
 
         Args:
-            command: The server's name on the search path, or its full path.
+            url: The address of a server that runs already, such as `http://127.0.0.1:8765/mcp`; without it
+                one is started.
+            token: That server's token; by default what the variable `WARM_MCP_TOKEN` says, if anything.
+            command: The name of the server to start on the search path, or its full path; `warm-mcp` by
+                default.
             args: Its arguments, such as `["--data-dir", "..."]`.
             env: Environment variables for it, on top of those that it gets anyway: home, path, locale
                 and all that start with `WARM_` or `XDG_`.
@@ -70,10 +76,11 @@ class WarmMemoryToolSync(BetaAbstractMemoryTool):
             cache_control: Sent to the API with the tool's definition.
 
         Raises:
-            WarmConnectionError: There is no such command, or the server stops at once; the message
-                says what to do and what the server wrote.
+            WarmConnectionError: There is no such command or address, or the server stops at once; the
+                message says what to do and what the server wrote.
+            ValueError: Both `url` and a command were given.
         """
-        server = ServerCommand(command, tuple(args), env, start_timeout)
+        server = server_of(url, token, command, args, env, start_timeout)
         portal = Portal()
         try:
             connection = portal.run(lambda: Connection.open(server))
