@@ -1,6 +1,8 @@
 /** Where a server is: how to get at it, and what to say when that fails. */
 
-import type { Transport } from "@modelcontextprotocol/client";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import {
   SdkError,
   SdkErrorCode,
@@ -66,9 +68,27 @@ const GOODBYE_MS = 2_000;
 const LARGEST_REPLY_BYTES = 256 * 1024 * 1024;
 const LAST_WORDS_BYTES = 4096;
 
+/** Sends one message after the other: a pipe that is full need not have every message wait at it. */
+class QueueingStdio extends StdioClientTransport {
+  #last: Promise<unknown> = Promise.resolve();
+
+  override send(message: JSONRPCMessage): Promise<void> {
+    const sent = this.#last.then(() => super.send(message));
+    this.#last = sent.catch(() => undefined);
+    return sent;
+  }
+
+  override async close(): Promise<void> {
+    if (this.pid !== null) {
+      await withinMoments(this.#last);
+    }
+    await super.close();
+  }
+}
+
 class CommandEndpoint implements Endpoint {
   readonly callTimeoutMs = FOREVER_MS;
-  readonly transport: StdioClientTransport;
+  readonly transport: QueueingStdio;
   readonly #line: string;
   readonly #command: string;
   #tail = Buffer.alloc(0);
@@ -76,7 +96,7 @@ class CommandEndpoint implements Endpoint {
   constructor({ command, args = [], env = {} }: ServerCommand) {
     this.#command = command;
     this.#line = [command, ...args].map(quoted).join(" ");
-    this.transport = new StdioClientTransport({
+    this.transport = new QueueingStdio({
       command,
       args: [...args],
       env: serverEnvironment(env, args),
@@ -157,13 +177,7 @@ class AddressEndpoint implements Endpoint {
 
   async leave(): Promise<void> {
     // A server that is gone has nothing to end, and one that hangs is not waited for.
-    const ended = this.transport.terminateSession().catch(() => undefined);
-    let timer: NodeJS.Timeout | undefined;
-    const waited = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, GOODBYE_MS);
-    });
-    await Promise.race([ended, waited]);
-    clearTimeout(timer);
+    await withinMoments(this.transport.terminateSession().catch(() => undefined));
   }
 
   get #where(): string {
@@ -197,6 +211,11 @@ class AddressEndpoint implements Endpoint {
       "`warm-mcp --transport http` prints its address. Every change that it had answered is in the store."
     );
   }
+}
+
+/** Waits for something that a server which hangs may never let happen. */
+async function withinMoments(event: Promise<unknown>): Promise<void> {
+  await Promise.race([event, sleep(GOODBYE_MS, undefined, { ref: false })]);
 }
 
 function isTimeout(error: unknown): boolean {

@@ -142,20 +142,18 @@ async function viewPages(memory: WarmMemoryTool, path: string, limit: number): P
   }
 }
 
-test("a view of maxViewChars is whole and one character less cuts it", async (t) => {
+test("numbered lines of maxViewChars are shown whole and one character less cuts them", async (t) => {
   const { store, memory, create } = await hands(t);
   const texts = Array.from({ length: 150 }, () => "x".repeat(93));
   await create("/memories/f", texts.join("\n"));
-  const whole = numbered("/memories/f", texts);
+  const body = lines(texts);
   await memory.close();
-  for (const [limit, cut] of [
-    [whole.length, false],
-    [whole.length - 1, true],
-  ] as const) {
-    const limited = await store.connect({ maxViewChars: limit });
-    assert.equal((await handsOf(store, limited).view("/memories/f")) !== whole, cut);
-    await limited.close();
-  }
+  const whole = await store.connect({ maxViewChars: body.length });
+  assert.equal(await handsOf(store, whole).view("/memories/f"), numbered("/memories/f", texts));
+  const cut = await store.connect({ maxViewChars: body.length - 1 });
+  const shown = await handsOf(store, cut).view("/memories/f");
+  assert.ok(shown.startsWith(`${numbered("/memories/f", texts.slice(0, -1))}\n\n[`));
+  assert.match(shown, /view_range \[150, -1\][^\n]*\]$/);
 });
 
 for (const limit of [VIEW_CHARS, 1000]) {
