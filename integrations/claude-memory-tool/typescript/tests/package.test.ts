@@ -39,7 +39,7 @@ test("the server is told the package's own name and version", async () => {
   assert.deepEqual({ ...version }, { NAME: manifest.name, VERSION: manifest.version });
 });
 
-test("the packed package compiles and runs in strict programs of both kinds", (t) => {
+test("the packed package, and the examples of its README, compile in strict programs of both kinds", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "warm-ts-package-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const listed = execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], {
@@ -56,7 +56,7 @@ test("the packed package compiles and runs in strict programs of both kinds", (t
   // Beside the package lie its own dependencies and nothing else of this one's.
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
   const program = `
-    import { WarmMemoryTool, WarmToolError, type RecallHit } from "./package";
+    import { WarmMemoryTool, WarmToolError, type RecallHit } from "warm-memory-tool";
     export async function main(): Promise<readonly RecallHit[]> {
       const memory = await WarmMemoryTool.connect({ connection: { command: "warm-mcp", args: ["--log", "off"] } });
       const tools = [memory.asTool(), memory.recallTool()];
@@ -77,16 +77,23 @@ test("the packed package compiles and runs in strict programs of both kinds", (t
   const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
   const options = ["--strict", "--noEmit", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess"];
   const target = ["--module", "nodenext", "--target", "es2022", "--types", "node"];
-  for (const [file, entry] of [
-    ["esm.mts", "./package/dist/esm/index.js"],
-    ["cjs.cts", "./package/dist/cjs/index.js"],
-  ] as const) {
-    writeFileSync(join(folder, file), program.replace("./package", entry));
-    execFileSync(process.execPath, [compiler, ...options, ...target, join(folder, file)], {
-      cwd: folder,
-      stdio: "inherit",
-    });
+  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+  const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map((match) => match[1] ?? "");
+  assert.equal(examples.length, 2);
+  const programs = new Map([
+    ["esm.mts", program],
+    ["cjs.cts", program],
+    ...examples.map((example, number) => [`readme-${number}.mts`, example] as const),
+  ]);
+  for (const [file, text] of programs) {
+    const build = file.endsWith(".cts") ? "cjs" : "esm";
+    const entry = `"./package/dist/${build}/index.js"`;
+    writeFileSync(join(folder, file), text.replace('"warm-memory-tool"', entry));
   }
+  execFileSync(process.execPath, [compiler, ...options, ...target, ...programs.keys()], {
+    cwd: folder,
+    stdio: "inherit",
+  });
 });
 
 test("every file that the manifest names is there", () => {
