@@ -157,6 +157,9 @@ class AddressEndpoint implements Endpoint {
 
   constructor({ url, token = process.env.WARM_MCP_TOKEN }: ServerAddress) {
     this.#url = new URL(url);
+    if (this.#url.username !== "" || this.#url.password !== "") {
+      throw new TypeError("`url` must hold no user name or password; pass the server's token as `token`");
+    }
     this.transport = new StreamableHTTPClientTransport(this.#url, {
       requestInit: token ? { headers: { authorization: `Bearer ${token}` } } : {},
     });

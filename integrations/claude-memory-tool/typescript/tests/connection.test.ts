@@ -76,8 +76,13 @@ describe("entry points", () => {
     }
   });
 
-  test("connect refuses a connection that is neither a command nor an address, or both", async () => {
-    for (const connection of [{}, { command: BINARY, url: "http://127.0.0.1:1/mcp" }]) {
+  test("connect refuses a connection that is neither a command nor an address, is both, or is no plain address", async () => {
+    for (const connection of [
+      {},
+      { command: BINARY, url: "http://127.0.0.1:1/mcp" },
+      { url: "127.0.0.1" },
+      { url: "http://me:secret@127.0.0.1:1/mcp" },
+    ]) {
       await assert.rejects(WarmMemoryTool.connect({ connection: connection as never }), TypeError);
     }
   });

@@ -180,6 +180,28 @@ describe("a server that", () => {
     assert.equal(await view("/memories/f"), numbered("/memories/f", ["x"]));
   });
 
+  test("never answers a write is given up on after a minute", async (t) => {
+    const { bridge, refused, view } = await bridged(t);
+    const arrived = new Promise<void>((resolve) => {
+      bridge.intercept = (request) => {
+        if (request.method === "POST") {
+          resolve();
+        }
+        return true;
+      };
+    });
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const write = refused("create", { path: "/memories/f", file_text: "x" });
+    await arrived;
+    t.mock.timers.tick(60_000);
+    const error = await write;
+    t.mock.timers.reset();
+    assert.ok(error instanceof WarmConnectionError);
+    assert.match(error.message, /did not answer within 60 s\. Whether it did what was asked is not known/);
+    bridge.intercept = () => false;
+    assert.equal(await view("/memories"), EMPTY);
+  });
+
   test("cuts the connection during a write is not sent it again", async (t) => {
     const { bridge, refused } = await bridged(t);
     let posts = 0;

@@ -125,9 +125,9 @@ export function paths(results: RecallResults): string[] {
   return results.map((hit) => hit.path);
 }
 
-/** Waits until `done` holds, for at most five seconds; returns whether it does. */
+/** Waits until `done` holds, for at most twenty seconds; returns whether it does. */
 export async function eventually(done: () => boolean): Promise<boolean> {
-  for (let tries = 0; tries < 500; tries++) {
+  for (let tries = 0; tries < 2000; tries++) {
     if (done()) {
       return true;
     }
