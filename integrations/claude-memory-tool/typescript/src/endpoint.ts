@@ -110,14 +110,13 @@ class CommandEndpoint implements Endpoint {
   }
 
   noHandshake(error: unknown, startTimeoutMs: number): WarmConnectionError {
-    const code = isErrno(error) ? error.code : undefined;
-    if (code === "ENOENT") {
+    if (isSystemError(error) && error.code === "ENOENT") {
       return new WarmConnectionError(
         `The server could not be started: there is no command \`${this.#command}\`. ` +
           "Install warm-mcp, or pass its full path as `command`.",
       );
     }
-    if (code !== undefined && !(error instanceof SdkError)) {
+    if (isSystemError(error)) {
       return new WarmConnectionError(`The server \`${this.#command}\` could not be started: ${said(error)}.`);
     }
     const [what, todo] = isTimeout(error)
@@ -230,8 +229,10 @@ function isClosed(error: unknown): boolean {
   return error instanceof SdkError && codes.includes(error.code);
 }
 
-function isErrno(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && "code" in error;
+/** Whether the operating system said it; other errors have codes of their own. */
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" && /^E[A-Z]+$/.test(code);
 }
 
 /** What an error says, and what lies behind it: `fetch failed` alone helps nobody. */
@@ -239,7 +240,7 @@ function said(error: unknown): string {
   if (!(error instanceof Error)) {
     return String(error);
   }
-  const cause = isErrno(error.cause) ? (error.cause.code ?? error.cause.message) : undefined;
+  const cause = isSystemError(error.cause) ? error.cause.code : undefined;
   return cause ? `${error.message}: ${cause}` : error.message;
 }
 

@@ -223,6 +223,13 @@ describe("servers that do not start", () => {
     assert.ok(await eventually(() => [...children()].every((child) => before.has(child))));
   });
 
+  test("a server that refuses the handshake is quoted", async () => {
+    const refuses = '{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"too old"}}';
+    const args = ["-c", `read line; echo '${refuses}'; read line`];
+    const error = await refusal(WarmMemoryTool.connect({ connection: { command: "sh", args } }));
+    assert.match(error.message, /refused the handshake \(.*too old\)\. Check .* current version/);
+  });
+
   test("a command that answers something else is given up on", async () => {
     const error = await refusal(
       WarmMemoryTool.connect({ connection: { command: "sh", args: ["-c", "echo hello; echo '[]'"] } }),
