@@ -23,12 +23,8 @@ pub fn set_up(root: &Path) -> Outcome {
     if !package.is_dir() {
         return Outcome::Skipped(format!("{PACKAGE} is not there"));
     }
-    let new_enough = "process.exit(Number(process.versions.node.split('.')[0]) < 20 ? 1 : 0)";
-    if !succeeds(Command::new("node").args(["-e", new_enough])) {
-        return Outcome::Skipped("Node 20 or newer is not installed as node".to_owned());
-    }
-    if !succeeds(Command::new("npm").arg("--version")) {
-        return Outcome::Skipped("npm is not installed".to_owned());
+    if let Some(lack) = lack() {
+        return Outcome::Skipped(lack);
     }
     let built = pass(cargo(root).args(["build", "--locked", "--bin", "warm-mcp"]));
     if !matches!(built, Outcome::Passed) {
@@ -64,6 +60,16 @@ pub fn tests(root: &Path) -> Outcome {
     run(root, &["test", "--silent"])
 }
 
+/// What this machine lacks for any of the stages.
+fn lack() -> Option<String> {
+    let new_enough = "process.exit(Number(process.versions.node.split('.')[0]) < 20 ? 1 : 0)";
+    if !succeeds(Command::new("node").args(["-e", new_enough])) {
+        return Some("Node 20 or newer is not installed as node".to_owned());
+    }
+    let npm = succeeds(Command::new("npm").arg("--version"));
+    (!npm).then(|| "npm is not installed".to_owned())
+}
+
 fn install(copy: &Path, stamp: &Path) -> Outcome {
     match Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(copy).output() {
         Ok(output) if output.status.success() => match fs::copy(copy.join(LOCK), stamp) {
@@ -83,6 +89,9 @@ fn install(copy: &Path, stamp: &Path) -> Outcome {
 }
 
 fn run(root: &Path, arguments: &[&str]) -> Outcome {
+    if let Some(lack) = lack() {
+        return Outcome::Skipped(lack);
+    }
     let copy = copy(root);
     if !copy.join("node_modules").join(LOCK).is_file() {
         return Outcome::Skipped("its packages are not installed, see typescript set-up".to_owned());
