@@ -5,6 +5,7 @@ mod emulated;
 mod licences;
 mod python;
 mod rust;
+mod typescript;
 
 use std::{
     path::{Path, PathBuf},
@@ -29,7 +30,7 @@ struct Stage {
 }
 
 /// Cheap ones first. A stage that fails does not keep the others from running.
-const TEST: [Stage; 11] = [
+const TEST: [Stage; 15] = [
     Stage { name: "rust format", run: rust::format },
     Stage { name: "rust lints", run: rust::lints },
     Stage { name: "licences", run: licences::check },
@@ -41,6 +42,10 @@ const TEST: [Stage; 11] = [
     Stage { name: "python lints", run: python::lints },
     Stage { name: "python types", run: python::types },
     Stage { name: "python tests", run: python::tests },
+    Stage { name: "typescript set-up", run: typescript::set_up },
+    Stage { name: "typescript lints", run: typescript::lints },
+    Stage { name: "typescript types", run: typescript::types },
+    Stage { name: "typescript tests", run: typescript::tests },
 ];
 
 fn main() -> ExitCode {
@@ -74,7 +79,7 @@ fn run(stages: &[Stage]) -> ExitCode {
             Outcome::Skipped(reason) => (&mut skipped, "SKIPPED", reason.as_str()),
         };
         *count += 1;
-        println!("{word:<8} {name:<15} {:>6.1} s  {reason}", took.as_secs_f64());
+        println!("{word:<8} {name:<17} {:>6.1} s  {reason}", took.as_secs_f64());
     }
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

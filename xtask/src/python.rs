@@ -5,7 +5,11 @@ use std::{
     process::Command,
 };
 
-use crate::{Outcome, pass, rust::cargo, succeeds};
+use crate::{
+    Outcome, pass,
+    rust::{cargo, target},
+    succeeds,
+};
 
 const PACKAGE: &str = "integrations/claude-memory-tool/python";
 
@@ -77,10 +81,6 @@ fn tool(root: &Path, name: &str) -> PathBuf {
 
 fn environment(root: &Path) -> PathBuf {
     target(root).join("python")
-}
-
-fn target(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target))
 }
 
 /// Whether pip failed for want of a network, which is no fault of the package.
