@@ -1,0 +1,93 @@
+/** The same tool against a real `warm-mcp --transport http`. */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+
+import { WarmConnectionError, WarmMemoryTool } from "warm-memory-tool";
+
+import { EMPTY, numbered } from "./listing.js";
+import { handsOf, paths, refusal, Store } from "./support.js";
+
+const TOKEN = "a-token-of-enough-characters";
+
+/** Starts a server on a store; ends it with the test. */
+async function serve(t: TestContext, store: Store, env: Record<string, string> = {}) {
+  const { command, args = [] } = store.command();
+  const child = spawn(command, ["--transport", "http", "--bind", "127.0.0.1:0", ...args], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const ended = once(child, "exit");
+  t.after(async () => {
+    child.kill();
+    await ended;
+  });
+  const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+  const url = /^warm-mcp listening on (\S+)$/.exec(line)?.[1];
+  assert.ok(url, line);
+  return { child, ended, url };
+}
+
+test("every command, recall, and errors word for word", async (t) => {
+  const store = new Store(t);
+  const { url } = await serve(t, store);
+  const memory = store.keep(await WarmMemoryTool.connect({ connection: { url } }));
+  const { create, run, refused, view } = handsOf(store, memory);
+  const path = "/memories/f";
+  assert.equal(await view("/memories"), EMPTY);
+  assert.equal(await create(path, "one\n日本語 🚀\n"), `File created successfully at: ${path}`);
+  assert.equal(await view(path), numbered(path, ["one", "日本語 🚀"]));
+  assert.equal((await refused("create", { path, file_text: "x" })).message, `File ${path} already exists`);
+  assert.deepEqual(paths(await memory.recall("one")), [path]);
+  await run("rename", { old_path: path, new_path: "/memories/g" });
+  await run("delete", { path: "/memories/g" });
+  assert.equal(await memory.clearAllMemory(), "All memory cleared");
+});
+
+test("several tools, over HTTP and on stdin, share one store and lose nothing", async (t) => {
+  const store = new Store(t);
+  const { url } = await serve(t, store);
+  const tools = [
+    store.keep(await WarmMemoryTool.connect({ connection: { url } })),
+    store.keep(await WarmMemoryTool.connect({ connection: { url } })),
+    await store.connect(),
+  ];
+  const first = tools[0] as WarmMemoryTool;
+  await first.execute({ command: "create", path: "/memories/f", file_text: "" });
+  await Promise.all(
+    Array.from({ length: 60 }, (_, number) =>
+      (tools[number % tools.length] as WarmMemoryTool).execute({
+        command: "insert",
+        path: "/memories/f",
+        insert_line: 0,
+        insert_text: `<${number}>`,
+      }),
+    ),
+  );
+  const shown = await first.execute({ command: "view", path: "/memories/f" });
+  assert.ok(Array.from({ length: 60 }, (_, number) => `<${number}>`).every((it) => shown.includes(it)));
+});
+
+test("the token is demanded", async (t) => {
+  const store = new Store(t);
+  const { url } = await serve(t, store, { WARM_MCP_TOKEN: TOKEN });
+  const error = await refusal(WarmMemoryTool.connect({ connection: { url } }));
+  assert.ok(error instanceof WarmConnectionError);
+  const memory = store.keep(await WarmMemoryTool.connect({ connection: { url, token: TOKEN } }));
+  assert.equal(await memory.execute({ command: "view", path: "/memories" }), EMPTY);
+});
+
+test("a server that is gone is named at the next call", async (t) => {
+  const store = new Store(t);
+  const { url, child, ended } = await serve(t, store);
+  const memory = store.keep(await WarmMemoryTool.connect({ connection: { url } }));
+  await memory.execute({ command: "create", path: "/memories/f", file_text: "x" });
+  child.kill("SIGKILL");
+  await ended;
+  const error = await refusal(memory.execute({ command: "view", path: "/memories" }));
+  assert.ok(error instanceof WarmConnectionError, error.message);
+});
