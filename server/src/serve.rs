@@ -9,28 +9,34 @@ use rmcp::{ServiceExt, service::ServerInitializeError};
 use tokio::sync::{Notify, watch};
 use warm_engine::Vault;
 
-use crate::{handler::Handler, namespaces::Namespaces, options::Options, transport::LineTransport};
+use crate::{
+    handler::Handler, namespaces::Namespaces, options::Options, service::Service, transport::LineTransport,
+};
 
 /// Serves until the client is gone. Errors are for a person to read.
 pub fn serve(options: &Options) -> Result<(), String> {
-    let namespaces = Arc::new(open(options)?);
+    let service = Arc::new(open(options)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("the server could not start: {error}"))?;
-    let served = runtime.block_on(session(namespaces));
+    let served = runtime.block_on(session(service));
     // A read of stdin that is not a pipe can't be called off: it ends with the process.
     runtime.shutdown_timeout(Duration::from_millis(100));
     served
 }
 
-fn open(options: &Options) -> Result<Namespaces, String> {
-    let vault = Vault::open(&options.vault()?).map_err(|error| error.to_string())?;
+fn open(options: &Options) -> Result<Service, String> {
+    let offer = options.offer.offer()?;
+    let key = options.vault()?;
+    let vault = Vault::open(&key).map_err(|error| error.to_string())?;
     if vault.created() {
         eprintln!("{}", first_start(&vault));
     }
-    Namespaces::open(vault, options.limits(), options.namespace().to_owned(), options.namespace_arg)
-        .map_err(|error| error.to_string())
+    let (limits, default) = (options.limits(), options.namespace().to_owned());
+    let namespaces = Namespaces::open(vault, limits, default, options.namespace_arg);
+    let namespaces = namespaces.map_err(|error| error.to_string())?;
+    Ok(Service::new(namespaces, key, offer, options.offer.load()))
 }
 
 /// Said once in the life of a store.
@@ -50,7 +56,7 @@ pub fn first_start(vault: &Vault) -> String {
     }
 }
 
-async fn session(namespaces: Arc<Namespaces>) -> Result<(), String> {
+async fn session(service: Arc<Service>) -> Result<(), String> {
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(async move {
         match told_to_stop().await {
@@ -63,10 +69,10 @@ async fn session(namespaces: Arc<Namespaces>) -> Result<(), String> {
     });
     let (input, output) = rmcp::transport::stdio_pipes();
     let gave_up = Arc::new(Notify::new());
-    let max_request = namespaces.max_request_bytes();
+    let max_request = service.namespaces.max_request_bytes();
     let transport = LineTransport::new(input, output, max_request, stopped, Arc::clone(&gave_up));
     let session = async {
-        match Handler::new(namespaces).serve(transport).await {
+        match Handler::new(service).serve(transport).await {
             Ok(session) => session
                 .waiting()
                 .await
