@@ -14,8 +14,12 @@
 //! Owns reading and judging; where the metadata comes from is the caller's business. Reading bounds a
 //! filter, so that judging takes time in proportion to the metadata.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt;
 
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// Deepest nesting of `and`, `or` and `not`.
@@ -27,14 +31,21 @@ const LONGEST: usize = 16 * 1024;
 /// Longest name that a message repeats, in characters.
 const LONGEST_SHOWN: usize = 40;
 
-/// A filter that was read: all of it must hold.
-pub(crate) struct Filter(Vec<Part>);
+/// A filter that was read.
+pub(crate) struct Filter {
+    parts: Parts,
+    /// Every path in it.
+    paths: Vec<String>,
+}
+
+/// All must hold.
+struct Parts(Vec<Part>);
 
 enum Part {
     Field { path: String, conditions: Vec<Condition> },
-    All(Vec<Filter>),
-    Any(Vec<Filter>),
-    Not(Filter),
+    All(Vec<Parts>),
+    Any(Vec<Parts>),
+    Not(Parts),
 }
 
 enum Condition {
@@ -50,27 +61,77 @@ impl Filter {
         if bytes > LONGEST {
             return Err(format!("filter is {bytes} bytes, over the limit of {LONGEST} bytes; ask for less"));
         }
-        Reader { tests: 0 }.filter(filter, "filter", DEEPEST)
+        let mut reader = Reader { tests: 0, paths: Vec::new() };
+        let parts = reader.filter(filter, "filter", DEEPEST)?;
+        Ok(Self { parts, paths: reader.paths })
     }
 
-    /// Whether metadata fits. A memory without any is one with none of the fields.
-    pub(crate) fn passes(&self, metadata: &Map<String, Value>) -> bool {
+    /// Whether metadata, a JSON object, fits. A memory without any is one with none of the fields.
+    pub(crate) fn passes(&self, metadata: Option<&str>) -> bool {
+        let fields = metadata.and_then(|json| {
+            Fields(&self.paths).deserialize(&mut serde_json::Deserializer::from_str(json)).ok()
+        });
+        self.parts.hold(&fields.unwrap_or_default())
+    }
+}
+
+impl Parts {
+    fn hold(&self, metadata: &Map<String, Value>) -> bool {
         self.0.iter().all(|part| match part {
-            Part::All(filters) => filters.iter().all(|filter| filter.passes(metadata)),
-            Part::Any(filters) => filters.iter().any(|filter| filter.passes(metadata)),
-            Part::Not(filter) => !filter.passes(metadata),
+            Part::All(all) => all.iter().all(|parts| parts.hold(metadata)),
+            Part::Any(any) => any.iter().any(|parts| parts.hold(metadata)),
+            Part::Not(parts) => !parts.hold(metadata),
             Part::Field { path, conditions } => fits(find(metadata, path), conditions),
         })
+    }
+}
+
+/// The fields of metadata that these paths lead to or through. The others are passed over, which is quicker than to
+/// read them.
+struct Fields<'p>(&'p [String]);
+
+impl<'de> DeserializeSeed<'de> for Fields<'_> {
+    type Value = Map<String, Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Fields<'_> {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        #[derive(Deserialize)]
+        struct Name<'n>(#[serde(borrow)] Cow<'n, str>);
+
+        let mut found = Map::new();
+        while let Some(Name(name)) = fields.next_key()? {
+            let leads = |path: &String| {
+                path.strip_prefix(&*name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            if self.0.iter().any(leads) {
+                found.insert(name.into_owned(), fields.next_value()?);
+            } else {
+                fields.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
     }
 }
 
 /// Reads a filter and counts what it asks.
 struct Reader {
     tests: usize,
+    paths: Vec<String>,
 }
 
 impl Reader {
-    fn filter(&mut self, filter: &Map<String, Value>, place: &str, levels: usize) -> Result<Filter, String> {
+    fn filter(&mut self, filter: &Map<String, Value>, place: &str, levels: usize) -> Result<Parts, String> {
         let part = |(name, value): (&String, &Value)| {
             let place = format!("{place}.{}", shown(name));
             let Some(below) = levels.checked_sub(1) else {
@@ -85,20 +146,22 @@ impl Reader {
                     Err(format!("{place} is empty; give a value, or conditions such as {{\"exists\": true}}"))
                 }
                 (_, Value::Object(given)) => {
+                    self.paths.push(name.clone());
                     let conditions = given.iter().map(|(name, value)| self.condition(name, value, &place));
                     Ok(Part::Field { path: name.clone(), conditions: conditions.collect::<Result<_, _>>()? })
                 }
                 (_, value) => {
                     self.count(1)?;
+                    self.paths.push(name.clone());
                     let conditions = vec![Condition::OneOf(vec![value.clone()])];
                     Ok(Part::Field { path: name.clone(), conditions })
                 }
             }
         };
-        Ok(Filter(filter.iter().map(part).collect::<Result<_, String>>()?))
+        Ok(Parts(filter.iter().map(part).collect::<Result<_, String>>()?))
     }
 
-    fn filters(&mut self, value: &Value, place: &str, levels: usize) -> Result<Vec<Filter>, String> {
+    fn filters(&mut self, value: &Value, place: &str, levels: usize) -> Result<Vec<Parts>, String> {
         let Some(filters) = value.as_array().filter(|filters| !filters.is_empty()) else {
             return Err(format!("{place} must be a list of one or more filters"));
         };
@@ -244,7 +307,7 @@ mod tests {
 
     fn passes(filter: Value, metadata: Value) -> bool {
         let filter = Filter::read(&object(filter)).unwrap_or_else(|problem| panic!("{problem}"));
-        filter.passes(&object(metadata))
+        filter.passes(Some(&metadata.to_string()))
     }
 
     fn refused(filter: Value) -> String {

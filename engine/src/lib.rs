@@ -8,8 +8,8 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine, repair -> open, memory, transfer, archive -> records, recall -> commit, maintain -> published
-//!        -> draft -> operations, state -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
+//! engine, repair -> open, memory, transfer, archive, listing -> records, recall -> commit, maintain -> published
+//!        -> draft -> operations, state -> selection -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
 //! commit -> turns
 //! ```
 #![forbid(unsafe_code)]

@@ -28,6 +28,6 @@ impl Selection {
 
     pub(crate) fn holds(&self, entry: &Entry) -> bool {
         self.period.holds(entry.updated_at)
-            && self.filter.as_ref().is_none_or(|filter| filter.passes(&entry.metadata()))
+            && self.filter.as_ref().is_none_or(|filter| filter.passes(entry.metadata()))
     }
 }

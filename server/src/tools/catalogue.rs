@@ -112,7 +112,7 @@ fn words(tool: Tool, offer: &Offer) -> (&'static str, &'static str, &'static [&'
         ),
         Tool::Remember => (
             "Remember",
-            "Store one memory, or replace the one with the same key. Returns its key and version.",
+            "Store one fact or note, or replace the one with the same key. Returns its key and version.",
             &["text"],
         ),
         Tool::Recall => (
@@ -127,7 +127,7 @@ fn words(tool: Tool, offer: &Offer) -> (&'static str, &'static str, &'static [&'
         Tool::List => (
             "List",
             "List memories a page at a time, without their texts: all, or those with a key prefix, tag, \
-             metadata or time; by key, or the last changed first.",
+             metadata or time; by key, or the last changed first. `recall` finds by what they say.",
             &[],
         ),
         Tool::Forget => (
@@ -231,7 +231,7 @@ fn filter() -> Value {
     json!({"type": "object", "description":
         "Only with such metadata: {\"team\": \"ops\"}, {\"n\": {\"gte\": 1, \"lt\": 5}}, \
          {\"k\": {\"in\": [1, 2]}}, {\"k\": {\"exists\": true}}, {\"or\": [{..}, {..}]}, and, not; \
-         nested fields as \"a.b\""})
+         nested fields as \"a.b\". All must hold"})
 }
 
 fn view_range() -> Value {
@@ -263,6 +263,22 @@ mod tests {
     fn all_tools_together_stay_under_nine_kilobytes() {
         let list = serde_json::to_string(&all(&Offer::default(), true)).unwrap_or_default();
         assert!(!list.is_empty() && list.len() < 9_000, "{}", list.len());
+    }
+
+    #[test]
+    fn the_instructions_name_no_tool_that_is_not_there_and_stay_short() {
+        for read_only in [false, true] {
+            for chosen in 1..1 << Tool::ALL.len() {
+                let tools = Tool::ALL.into_iter().enumerate();
+                let tools = tools.filter(|(number, _)| chosen & (1 << number) != 0).map(|(_, tool)| tool);
+                let offer = Offer::of(tools.collect(), read_only);
+                let said = instructions(&offer);
+                assert!(said.len() < 1_000, "{said}");
+                for tool in Tool::ALL.into_iter().filter(|tool| !offer.has(*tool)) {
+                    assert!(!said.contains(&format!("`{}`", tool.name())), "{said}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl OfferOptions {
     /// What is offered. Errors when nothing would be left.
     pub fn offer(&self) -> Result<Offer, String> {
         let chosen = self.tools.clone().flatten();
-        let offer = Offer { tools: chosen.unwrap_or(Tool::ALL.to_vec()), read_only: self.read_only };
+        let offer = Offer::of(chosen.unwrap_or(Tool::ALL.to_vec()), self.read_only);
         if offer.listed().next().is_none() {
             return Err("--read-only forbids every tool that --tools names, so that none is left.\n\
                         Name one that reads, or leave one of the two options out."
@@ -80,11 +80,15 @@ pub struct Offer {
 
 impl Default for Offer {
     fn default() -> Self {
-        Self { tools: Tool::ALL.to_vec(), read_only: false }
+        Self::of(Tool::ALL.to_vec(), false)
     }
 }
 
 impl Offer {
+    pub fn of(tools: Vec<Tool>, read_only: bool) -> Self {
+        Self { tools, read_only }
+    }
+
     /// The tools that clients are shown.
     pub fn listed(&self) -> impl Iterator<Item = Tool> {
         Tool::ALL.into_iter().filter(|tool| self.has(*tool))
