@@ -294,6 +294,7 @@ fn compare_mixed(whole: i128, float: f64) -> Ordering {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -419,6 +420,38 @@ mod tests {
         let nest = |levels| (0..levels).fold(json!({"a": 1}), |inner, _| json!({"not": inner}));
         assert!(passes(nest(DEEPEST - 1), json!({"a": 2})));
         assert!(refused(nest(DEEPEST)).contains("levels deep"));
+    }
+
+    fn any_metadata() -> impl Strategy<Value = Value> {
+        let name = "(a|b|\\.|a\\.|\\.b|a\\.b|\u{1})";
+        let leaf =
+            prop_oneof![Just(json!(1)), Just(json!("a")), Just(json!([1, "\u{2028}"])), Just(Value::Null)];
+        let value = leaf.prop_recursive(3, 24, 4, move |inner| {
+            let fields = prop::collection::btree_map(name, inner, 0..4);
+            fields.prop_map(|fields| json!(fields))
+        });
+        prop::collection::btree_map(name, value, 0..4).prop_map(|fields| json!(fields))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_passed_over_was_not_asked_about(metadata in any_metadata(), paths in prop::collection::vec("[ab.\u{1}]{0,5}", 1..4)) {
+            let whole = object(metadata.clone());
+            for condition in [json!({"exists": true}), json!({"in": [1, "a"]}), json!({"lt": 2})] {
+                let fields = paths.iter().map(|path| (path.clone(), condition.clone())).collect();
+                let Ok(filter) = Filter::read(&fields) else { continue };
+                prop_assert_eq!(filter.passes(Some(&metadata.to_string())), filter.parts.hold(&whole));
+            }
+        }
+
+        #[test]
+        fn reading_any_filter_ends_in_a_filter_or_a_sentence(filter in any_metadata()) {
+            let filter = object(filter);
+            let nested = object(json!({"not": filter.clone(), "and": [filter, {"or": [{"a": {"gt": 1}}]}]}));
+            if let Err(problem) = Filter::read(&nested) {
+                prop_assert!(problem.starts_with("filter"), "{problem}");
+            }
+        }
     }
 
     #[test]

@@ -72,9 +72,13 @@ fn json_pages_hold_every_memory_once_while_others_come_and_go() {
 }
 
 #[test]
-fn jsonl_and_markdown_pages_can_be_put_together() {
+fn jsonl_and_markdown_pages_can_be_put_together_also_by_a_process_that_shares_the_store() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut server = filled(&dir.path().join("store"));
+    let store = dir.path().join("store");
+    let _owner = filled(&store);
+    let mut server = Server::start_with(warm_mcp(&store), |command| {
+        command.args(["--max-export-bytes", &LIMIT.to_string()]);
+    });
     let jsonl = pages(&mut server, "jsonl", |_, _| {});
     let lines: String = contents(&jsonl).collect();
     let keys: BTreeSet<String> = lines
@@ -86,6 +90,8 @@ fn jsonl_and_markdown_pages_can_be_put_together() {
     let text: Vec<&str> = contents(&markdown).collect();
     assert!(text[0].starts_with("# /memories/a.md\n\n# A file\nwithout an end\n\n# k00\n\nFact 0: "));
     assert_eq!(text.join("\n").lines().filter(|line| line.starts_with("# k")).count(), 60);
+    let sealed = pages(&mut server, "age", |_, _| {});
+    assert!(contents(&sealed).count() > 2);
 }
 
 #[test]
