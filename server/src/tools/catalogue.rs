@@ -45,7 +45,7 @@ pub fn instructions(offer: &Offer) -> String {
             _ => "`remember`.",
         });
         said.push("Keep notes short, current and free of secrets such as passwords.");
-    } else {
+    } else if !forget {
         said.push("You can read it and not change it.");
     }
     said.extend(match (files, forget) {
