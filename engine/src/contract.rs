@@ -7,6 +7,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use crate::limits::Limits;
+
 /// One command of Anthropic's memory tool (`memory_20250818`), with its documented fields.
 ///
 /// `Debug` is not derived: fields hold memory text.
@@ -137,6 +139,18 @@ pub struct Recall {
     /// Only memories that carry all of these tags.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Only memories whose metadata fits; see [`List::filter`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Map<String, Value>>,
+    /// Only memories that were last written at this time or later; see [`List::since`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Only memories that were last written before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Most characters of all excerpts together. There is always one result, with its excerpt cut if it must be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_chars: Option<u64>,
     /// Only results that score at least this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_score: Option<f64>,
@@ -182,7 +196,7 @@ pub struct Recalled {
     pub total: u64,
     /// How many of them are in `results`.
     pub returned: u64,
-    /// Whether some that matched are not in `results`.
+    /// Whether some that matched are not in `results`, or `max_chars` cut an excerpt short.
     pub truncated: bool,
 }
 
@@ -217,7 +231,19 @@ pub struct Memory {
     pub bytes: u64,
 }
 
-/// Lists memories in the order of their names, a page at a time.
+/// The order of a [`List`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ListOrder {
+    /// By name, `/` before every other character.
+    #[default]
+    Name,
+    /// The last written first. A memory that is written while pages are read moves to the front, and so past
+    /// a reader who has not come to it; every other one is seen once.
+    Recent,
+}
+
+/// Lists memories, a page at a time.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
@@ -227,10 +253,26 @@ pub struct List {
     /// Only memories that carry this tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
+    /// Only memories whose metadata fits: `{"team": "ops"}`, `{"n": {"gte": 1, "lt": 5}}`,
+    /// `{"k": {"in": [1, 2]}}`, `{"k": {"exists": true}}`, `{"or": [.., ..]}`, `{"and": [.., ..]}`,
+    /// `{"not": {..}}`. Several fields must all fit; a dot leads into an object (`"source.page"`), and of a
+    /// list one item has to fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Map<String, Value>>,
+    /// Only memories that were last written at this time or later: RFC 3339, with or without fraction and
+    /// offset (UTC then), or a day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Only memories that were last written before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// By name when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<ListOrder>,
     /// How many to return at most; 50 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the page before, which was asked for with the same order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -261,6 +303,35 @@ pub struct Listing {
     /// This page.
     pub memories: Vec<Listed>,
     /// How many memories match in all.
+    pub total: u64,
+    /// How many are on this page.
+    pub returned: u64,
+    /// Whether more follow.
+    pub truncated: bool,
+    /// Pass it as `cursor` for the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// Reads memories whole, a page at a time, in the order of their names. Every memory that stays is on exactly
+/// one page, whatever is written meanwhile; each page shows its own moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Export {
+    /// `next_cursor` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Most bytes of a page as JSON; can only lower the engine's own limit. One memory always fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
+}
+
+/// The answer to [`Export`]. `Debug` is not derived: it holds memory text.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Exported {
+    /// This page.
+    pub memories: Vec<Memory>,
+    /// How many memories there are in all.
     pub total: u64,
     /// How many are on this page.
     pub returned: u64,
@@ -409,57 +480,6 @@ pub struct EncryptionStats {
     pub cipher: String,
     /// How the store secret was opened: `identity` or `passphrase`.
     pub opened_with: String,
-}
-
-/// Limits of an open store. Sizes are in bytes unless their name says characters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    /// Longest text of one memory.
-    pub max_text_bytes: u64,
-    /// Longest `view`, in characters.
-    pub max_view_chars: u64,
-    /// Longest path in the memory tree, and longest key.
-    pub max_path_bytes: u64,
-    /// Longest segment of a path.
-    pub max_name_bytes: u64,
-    /// Most segments below `/memories`.
-    pub max_levels: u64,
-    /// Longest title.
-    pub max_title_bytes: u64,
-    /// Most tags of one memory.
-    pub max_tags: u64,
-    /// Longest tag.
-    pub max_tag_bytes: u64,
-    /// Longest metadata, as JSON.
-    pub max_metadata_bytes: u64,
-    /// Largest `k` of a recall.
-    pub max_top_k: u64,
-    /// Largest `limit` of a list.
-    pub max_page: u64,
-    /// Most names in one `forget` by `keys`.
-    pub max_forget: u64,
-    /// Longest list of results in a `list` or `recall`, as JSON; one result always fits.
-    pub max_reply_bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_text_bytes: 32 * 1024,
-            max_view_chars: 16_000,
-            max_path_bytes: 240,
-            max_name_bytes: 128,
-            max_levels: 16,
-            max_title_bytes: 256,
-            max_tags: 32,
-            max_tag_bytes: 64,
-            max_metadata_bytes: 4 * 1024,
-            max_top_k: 50,
-            max_page: 200,
-            max_forget: 1_000,
-            max_reply_bytes: 32 * 1024,
-        }
-    }
 }
 
 /// The kind of a failure, as every door of WARM names it.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::commit::Commits;
 use crate::contract::{
-    Command, CommandLimits, EncryptionStats, Forget, Forgotten, Get, Limits, List, Listing, Memory,
-    OperationId, Recall, RecallMode, RecallStats, Recalled, Remember, Remembered, Restore, Restored, Stats,
-    Write, Written,
+    Command, CommandLimits, EncryptionStats, Export, Exported, Forget, Forgotten, Get, Limits, List, Listing,
+    Memory, OperationId, Recall, RecallMode, RecallStats, Recalled, Remember, Remembered, Restore, Restored,
+    Stats, Write, Written,
 };
 use crate::error::Error;
 use crate::lock::StoreLock;
@@ -25,7 +25,7 @@ use crate::state::State;
 use crate::store::StoreError;
 use crate::transfer::TransferError;
 use crate::vault::Vault;
-use crate::{memory, recall, records, transfer};
+use crate::{listing, memory, recall, records, transfer};
 
 /// How long a start waits for a process that is just ending to let go of the store.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
@@ -251,12 +251,20 @@ impl Engine {
         Ok(records::get(&*self.open.published.state().map_err(RecordError::from)?, request, &self.limits)?)
     }
 
-    /// Lists memories in the order of their names, a page at a time.
+    /// Lists memories, a page at a time.
     ///
     /// # Errors
-    /// [`Error::Record`] when `limit` or `cursor` is not usable.
+    /// [`Error::Record`] when an argument is not usable.
     pub fn list(&self, request: &List) -> Result<Listing, Error> {
-        Ok(records::list(&self.open.published.latest(), request, &self.limits)?)
+        Ok(listing::list(&self.open.published.latest(), request, &self.limits)?)
+    }
+
+    /// Reads memories whole, a page at a time, in the order of their names.
+    ///
+    /// # Errors
+    /// [`Error::Record`] when `cursor` is not usable, or a memory can't be read.
+    pub fn export(&self, request: &Export) -> Result<Exported, Error> {
+        Ok(listing::export(&*self.open.published.state().map_err(RecordError::from)?, request, &self.limits)?)
     }
 
     /// Hands every memory of one moment to `each`, in the order of names, and returns how many. Writes go

@@ -8,8 +8,8 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine, repair -> open, memory, transfer, archive -> records, recall -> commit, maintain -> published
-//!        -> draft -> operations, state -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
+//! engine, repair -> open, memory, transfer, archive, listing -> records, recall -> commit, maintain -> published
+//!        -> draft -> operations, state -> selection -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
 //! commit -> turns
 //! ```
 #![forbid(unsafe_code)]
@@ -21,7 +21,10 @@ mod draft;
 mod engine;
 mod error;
 mod files;
+mod filter;
 pub mod index;
+mod limits;
+mod listing;
 mod load;
 mod lock;
 mod maintain;
@@ -39,6 +42,7 @@ mod records;
 pub mod repair;
 mod sealed;
 mod seat;
+mod selection;
 mod state;
 mod store;
 mod time;

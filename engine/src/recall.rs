@@ -10,6 +10,7 @@ use crate::published::Published;
 use crate::record::Entry;
 use crate::records::{RecordError, check_tags};
 use crate::sealed::RecordId;
+use crate::selection::Selection;
 use crate::store::StoreError;
 use crate::time::rfc3339;
 
@@ -79,12 +80,13 @@ fn check_key_or_root(under: &str, limits: &Limits) -> Result<(), PathError> {
 type Allowed<'a> = dyn Fn(&DocumentId) -> bool + 'a;
 
 /// Which memories a recall may return.
-struct Filter<'a> {
+struct Wanted<'a> {
     under: Option<&'a str>,
     tags: &'a [String],
+    selection: Selection,
 }
 
-impl<'a> Filter<'a> {
+impl<'a> Wanted<'a> {
     fn new(request: &'a Recall, limits: &Limits) -> Result<Self, RecallError> {
         let under = request.under.as_deref().map(|under| under.trim_end_matches('/'));
         if let Some(under) = under {
@@ -96,17 +98,20 @@ impl<'a> Filter<'a> {
             check_key_or_root(under, limits)?;
         }
         check_tags(&request.tags, limits).map_err(RecallError::Tags)?;
-        Ok(Self { under, tags: &request.tags })
+        let (since, until) = (request.since.as_deref(), request.until.as_deref());
+        let selection = Selection::read(request.filter.as_ref(), since, until);
+        Ok(Self { under, tags: &request.tags, selection: selection.map_err(RecallError::Argument)? })
     }
 
     fn passes_all(&self) -> bool {
-        self.under.is_none() && self.tags.is_empty()
+        self.under.is_none() && self.tags.is_empty() && self.selection.is_everything()
     }
 
     fn passes(&self, entry: &Entry) -> bool {
         self.under.is_none_or(|under| {
             entry.key.strip_prefix(under).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         }) && self.tags.iter().all(|tag| entry.has_tag(tag))
+            && self.selection.holds(entry)
     }
 }
 
@@ -116,7 +121,7 @@ pub(crate) fn recall(
     request: &Recall,
     limits: &Limits,
 ) -> Result<Recalled, RecallError> {
-    let k = request.k.unwrap_or(DEFAULT_K);
+    let k = request.k.unwrap_or(DEFAULT_K.min(limits.max_top_k));
     if k == 0 || k > limits.max_top_k {
         return Err(RecallError::Argument(format!("k must be from 1 to {}", limits.max_top_k)));
     }
@@ -125,11 +130,14 @@ pub(crate) fn recall(
             "only the mode `lexical` is available in this version; leave mode out".into(),
         ));
     }
+    if request.max_chars == Some(0) {
+        return Err(RecallError::Argument("max_chars must be at least 1; leave it out for no bound".into()));
+    }
     let bytes = request.query.len() as u64;
     if bytes > limits.max_text_bytes {
         return Err(RecallError::TooLong { bytes, limit: limits.max_text_bytes });
     }
-    let filter = Filter::new(request, limits)?;
+    let wanted = Wanted::new(request, limits)?;
     if !published.wait_filled() {
         let closing = published.stopping();
         return Err(if closing { StoreError::Closing.into() } else { RecallError::NoIndex });
@@ -137,13 +145,16 @@ pub(crate) fn recall(
     let query = Query::new(&request.query);
     let (found, state): (Found, _) = published.search(|index, state| {
         let allowed = |id: &DocumentId| {
-            state.names.by_id(&RecordId::from_bytes(*id)).is_some_and(|entry| filter.passes(entry))
+            state.names.by_id(&RecordId::from_bytes(*id)).is_some_and(|entry| wanted.passes(entry))
         };
-        let allowed: Option<&Allowed<'_>> = if filter.passes_all() { None } else { Some(&allowed) };
+        let allowed: Option<&Allowed<'_>> = if wanted.passes_all() { None } else { Some(&allowed) };
         index.search(&query, usize::try_from(k).unwrap_or(usize::MAX), request.min_score, allowed)
     })?;
     let max_reply_bytes = usize::try_from(limits.max_reply_bytes).unwrap_or(usize::MAX);
     let (mut results, mut reply_bytes): (Vec<RecallHit>, usize) = (Vec::new(), 0);
+    let mut chars_left =
+        request.max_chars.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    let mut cut = false;
     for hit in found.hits {
         let Some(entry) = state.names.by_id(&RecordId::from_bytes(hit.id)) else {
             continue;
@@ -158,14 +169,24 @@ pub(crate) fn recall(
             }
             Err(error) => return Err(error.into()),
         };
-        let (excerpt, lines) = excerpt(&record.text, hit.passage, &query, EXCERPT_CHARS);
+        let shown = |most: usize| excerpt(&record.text, hit.passage.clone(), &query, most);
+        let (mut text, lines) = shown(EXCERPT_CHARS);
+        if text.chars().count() > chars_left {
+            // A few characters more of another memory would tell little, but nothing at all tells less.
+            if !results.is_empty() {
+                break;
+            }
+            (text, _) = shown(chars_left);
+            cut = true;
+        }
+        let chars = text.chars().count();
         let score = (hit.score * SCORE_SCALE).round() / SCORE_SCALE;
         let hit = RecallHit {
             key: entry.key.to_string(),
             score,
             lexical_score: Some(score),
             semantic_score: None,
-            excerpt,
+            excerpt: text,
             lines,
             title: entry.title.clone(),
             tags: entry.tags.clone(),
@@ -177,6 +198,7 @@ pub(crate) fn recall(
             break;
         }
         reply_bytes += size;
+        chars_left -= chars;
         results.push(hit);
     }
     let returned = results.len() as u64;
@@ -185,6 +207,6 @@ pub(crate) fn recall(
         mode: RecallMode::Lexical,
         total: found.matched,
         returned,
-        truncated: returned < found.matched,
+        truncated: cut || returned < found.matched,
     })
 }

@@ -1,15 +1,10 @@
-//! Memories by name: remember, get, list and forget, over the same records as the memory tree.
+//! Memories by name: remember, get and forget, over the same records as the memory tree.
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use crate::contract::{
-    ErrorCode, Forget, Forgotten, Get, Limits, List, Listed, Listing, Memory, OperationId, Remember,
-    Remembered,
-};
+use crate::contract::{ErrorCode, Forget, Forgotten, Get, Limits, Memory, OperationId, Remember, Remembered};
 use crate::draft::Draft;
 use crate::operations::{Done, NAMED_TWICE};
 use crate::path::PathError;
@@ -20,12 +15,10 @@ use crate::state::{Names, State};
 use crate::store::StoreError;
 use crate::time::rfc3339;
 
-/// How many memories a page of a list holds when the caller does not say.
-const DEFAULT_PAGE: u64 = 50;
 /// Far below the depth at which readers of JSON give up, so that what is stored can be read by all.
 const DEEPEST_METADATA: usize = 32;
 
-/// Why remember, get, list or forget did nothing.
+/// Why remember, get, list, export or forget did nothing.
 ///
 /// `Display` is meant for the caller and may echo a name it gave; `Debug` shows the kind alone.
 #[derive(thiserror::Error)]
@@ -276,55 +269,7 @@ pub(crate) fn whole(entry: &Entry, record: &Record) -> Memory {
     }
 }
 
-/// One page of the memories, in the order of their names.
-///
-/// The cursor holds the last name of the page, so that a page goes on behind it whatever was added
-/// or forgotten meanwhile: every memory that stays is seen exactly once.
-pub(crate) fn list(state: &State, request: &List, limits: &Limits) -> Result<Listing, RecordError> {
-    let limit = request.limit.unwrap_or(DEFAULT_PAGE);
-    if limit == 0 || limit > limits.max_page {
-        return Err(RecordError::Argument(format!("limit must be from 1 to {}", limits.max_page)));
-    }
-    let prefix = request.prefix.as_deref().unwrap_or_default();
-    check_prefix(prefix, limits)?;
-    let matches = |tags: &[String]| request.tag.as_ref().is_none_or(|tag| tags.contains(tag));
-    let total = if prefix.is_empty() && request.tag.is_none() {
-        state.names.len()
-    } else {
-        state.names.with_prefix(prefix).filter(|entry| matches(&entry.tags)).count() as u64
-    };
-    let after = request.cursor.as_deref().map(decode_cursor).transpose()?;
-    let mut rest: Box<dyn Iterator<Item = _>> = match &after {
-        Some(after) => Box::new(state.names.with_prefix_after(prefix, after)),
-        None => Box::new(state.names.with_prefix(prefix)),
-    };
-    let mut rest = rest.by_ref().filter(|entry| matches(&entry.tags)).peekable();
-    let max_reply_bytes = usize::try_from(limits.max_reply_bytes).unwrap_or(usize::MAX);
-    let (mut memories, mut bytes): (Vec<Listed>, usize) = (Vec::new(), 0);
-    while let Some(entry) = rest.peek() {
-        let listed = entry.listed();
-        let size = serde_json::to_vec(&listed).map_or(0, |json| json.len());
-        if memories.len() as u64 == limit || (!memories.is_empty() && bytes + size > max_reply_bytes) {
-            break;
-        }
-        bytes += size;
-        memories.push(listed);
-        rest.next();
-    }
-    let truncated = rest.peek().is_some();
-    let next_cursor = memories.last().filter(|_| truncated).map(|last| URL_SAFE_NO_PAD.encode(&last.key));
-    Ok(Listing { total, returned: memories.len() as u64, truncated, next_cursor, memories })
-}
-
-fn decode_cursor(cursor: &str) -> Result<String, RecordError> {
-    URL_SAFE_NO_PAD
-        .decode(cursor)
-        .ok()
-        .and_then(|bytes| String::from_utf8(bytes).ok())
-        .ok_or_else(|| RecordError::Argument("cursor is not one that list returned; start without it".into()))
-}
-
-fn check_prefix(prefix: &str, limits: &Limits) -> Result<(), RecordError> {
+pub(crate) fn check_prefix(prefix: &str, limits: &Limits) -> Result<(), RecordError> {
     at_most("prefix", "bytes", prefix.len(), limits.max_path_bytes)
 }
 

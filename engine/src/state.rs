@@ -17,10 +17,10 @@ use crate::vault::RecordKeys;
 /// A name in the order of the tree: `/` comes before every other character, so that a directory's
 /// files follow each other. Held with `/` as the least byte, so that comparing is comparing bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct OrderedName(Box<[u8]>);
+pub(crate) struct OrderedName(Box<[u8]>);
 
 impl OrderedName {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         // No name has a NUL; what is asked for may, and must not be taken for a `/`.
         let held = |byte| match byte {
             b'/' => 0,
@@ -199,23 +199,11 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn entry(key: &str, bytes: u64) -> Entry {
-        Entry {
-            id: RecordId::random(),
-            key: key.into(),
-            title: None,
-            tags: Vec::new(),
-            created_at: 0,
-            updated_at: 0,
-            bytes,
-        }
-    }
-
     #[test]
     fn a_directory_comes_before_names_that_only_begin_like_it() {
         let mut names = Names::default();
         for key in ["/memories/a-b", "/memories/a.txt", "/memories/a/z", "/memories/a/b/c"] {
-            names.insert(entry(key, 1));
+            names.insert(Entry::named(key, 1));
         }
         let under: Vec<_> = names.under("/memories/a").map(|e| e.key.to_string()).collect();
         assert_eq!(under, ["/memories/a/b/c", "/memories/a/z"]);
@@ -230,7 +218,7 @@ mod tests {
             let (mut names, mut plain) = (Names::default(), BTreeMap::new());
             for (key, bytes, insert) in steps {
                 if insert {
-                    prop_assert_eq!(names.insert(entry(&key, bytes)).map(|e| e.bytes), plain.insert(key, bytes));
+                    prop_assert_eq!(names.insert(Entry::named(&key, bytes)).map(|e| e.bytes), plain.insert(key, bytes));
                 } else {
                     prop_assert_eq!(names.remove(&key).map(|e| e.bytes), plain.remove(&key));
                 }

@@ -15,8 +15,10 @@ use warm_engine::{Vault, VaultOptions, contract::Limits};
 
 use crate::{
     greeting,
+    load::Load,
     namespaces::Namespaces,
-    tools::{Answer, Call, Tool},
+    service::Service,
+    tools::{Answer, Call, Offer, Tool},
 };
 
 const WIDTH: usize = 78;
@@ -58,12 +60,13 @@ impl From<io::Error> for Stop {
 fn play<W: Write>(stage: &mut Stage<'_, W>, folder: &Path) -> Result<(), Stop> {
     let started = Instant::now();
     let said = |error: warm_engine::OpenError| Stop::Said(error.to_string());
-    let vault = Vault::open(&VaultOptions { data_dir: folder.to_owned(), identity: None, passphrase: None })
-        .map_err(said)?;
+    let key = VaultOptions { data_dir: folder.to_owned(), identity: None, passphrase: None };
+    let vault = Vault::open(&key).map_err(said)?;
     let namespaces = Namespaces::alone(vault, Limits::default(), "demo".to_owned()).map_err(said)?;
+    let service = Service::new(namespaces, key, Offer::default(), Load::default());
     stage.title(folder, started.elapsed())?;
 
-    let mut play = |heading: &str, tool, arguments: &[_]| stage.call(&namespaces, heading, tool, arguments);
+    let mut play = |heading: &str, tool, arguments: &[_]| stage.call(&service, heading, tool, arguments);
     play(
         "A new agent looks at its memory",
         Tool::Memory,
@@ -96,7 +99,7 @@ fn play<W: Write>(stage: &mut Stage<'_, W>, folder: &Path) -> Result<(), Stop> {
     let question = [("query", json!("how does Acme want its follow-ups?")), ("k", json!(1))];
     play("Days later, in another conversation, it asks", Tool::Recall, &question)?;
     stage.on_disk(folder)?;
-    let mut play = |heading: &str, tool, arguments: &[_]| stage.call(&namespaces, heading, tool, arguments);
+    let mut play = |heading: &str, tool, arguments: &[_]| stage.call(&service, heading, tool, arguments);
     play("The user asks it to forget the customer", Tool::Forget, &[("key", json!(NOTE))])?;
     play("It is gone", Tool::Recall, &question)
 }
@@ -119,7 +122,7 @@ impl<W: Write> Stage<'_, W> {
     /// Makes one call and shows what was asked, what came back and how long it took.
     fn call(
         &mut self,
-        namespaces: &Namespaces,
+        service: &Service,
         heading: &str,
         tool: Tool,
         arguments: &[(&str, Value)],
@@ -129,8 +132,7 @@ impl<W: Write> Stage<'_, W> {
         let arguments: Map<String, Value> =
             arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let started = Instant::now();
-        let outcome =
-            Call::new(namespaces, tool, arguments).and_then(|call| call.serve(namespaces, &mut || {}));
+        let outcome = Call::new(service, tool, arguments).and_then(|call| call.serve(service, &mut || {}));
         let took = started.elapsed();
         let answer = outcome.map_err(|failure| Stop::Said(failure.message))?;
         self.heading(heading, &shown_time(took))?;

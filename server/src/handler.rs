@@ -1,7 +1,7 @@
 //! The MCP handler: one per session, over any transport.
 //!
 //! Owns what the protocol asks of a server (who it is, which tools it has, the form of a reply) and
-//! the order of calls. A client may send many calls without waiting, and what they leave behind must
+//! the order of calls. How many are served at once is the service's to say. A client may send many calls without waiting, and what they leave behind must
 //! be what they would leave one after another: so each call first takes its turn in a fair queue.
 //! rmcp starts the calls of a session in the order of their arrival and tokio's current-thread runtime
 //! polls them in that order, so taking the turn must stay the first thing that a call waits for.
@@ -24,21 +24,28 @@ use serde_json::json;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::{
+    load::{Slot, Waiting},
     memory::{Expected, Failure},
-    namespaces::Namespaces,
+    service::Service,
     tools::{Answer, Call, Tool, catalogue},
 };
 
 /// One session's view of the server.
 pub struct Handler {
-    namespaces: Arc<Namespaces>,
+    service: Arc<Service>,
     /// tokio's mutex is fair: it is handed on in the order in which it was asked for.
     turn: Arc<Mutex<()>>,
 }
 
+/// What a call holds while it is served: its session's turn, and one of the server's slots.
+struct Turn {
+    _turn: OwnedMutexGuard<()>,
+    _slot: Slot,
+}
+
 impl Handler {
-    pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, turn: Arc::default() }
+    pub fn new(service: Arc<Service>) -> Self {
+        Self { service, turn: Arc::default() }
     }
 
     /// What may take a while gets a thread of its own, so that the session still answers pings and
@@ -47,17 +54,19 @@ impl Handler {
         &self,
         tool: Tool,
         request: CallToolRequestParams,
-        turn: OwnedMutexGuard<()>,
+        turn: Turn,
+        waiting: Waiting,
     ) -> Result<Answer, Failure> {
-        let call = Call::new(&self.namespaces, tool, request.arguments.unwrap_or_default())?;
-        let namespaces = Arc::clone(&self.namespaces);
-        let expected = call.expect(&namespaces);
+        let service = Arc::clone(&self.service);
+        let call = Call::new(&service, tool, request.arguments.unwrap_or_default())?;
+        let expected = call.expect(&service);
         // A recall that waits for the index is answered from a moment that is yet to come, so the others
-        // need not wait for it.
+        // need not wait for it. It still counts as waiting itself.
         let mut turn = (expected != Expected::OnceIndexed).then_some(turn);
+        let _waiting = (expected == Expected::OnceIndexed).then_some(waiting);
         let serve = move || {
             let mut waits = || drop(turn.take());
-            let served = catch_unwind(AssertUnwindSafe(|| call.serve(&namespaces, &mut waits)));
+            let served = catch_unwind(AssertUnwindSafe(|| call.serve(&service, &mut waits)));
             // The turn ends here and not on that thread, so that replies leave in the order of the calls.
             (served.unwrap_or_else(|_| Err(Failure::fault())), turn)
         };
@@ -76,7 +85,7 @@ impl ServerHandler for Handler {
             .with_server_info(
                 Implementation::new("warm-mcp", env!("CARGO_PKG_VERSION")).with_title("WARM memory"),
             )
-            .with_instructions(catalogue::INSTRUCTIONS)
+            .with_instructions(catalogue::instructions(&self.service.offer))
     }
 
     async fn list_tools(
@@ -84,7 +93,10 @@ impl ServerHandler for Handler {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(catalogue::all(self.namespaces.selectable)))
+        Ok(ListToolsResult::with_all_items(catalogue::all(
+            &self.service.offer,
+            self.service.namespaces.selectable,
+        )))
     }
 
     async fn call_tool(
@@ -92,17 +104,23 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let waiting = match self.service.load.arrive() {
+            Ok(waiting) => waiting,
+            Err(busy) => return Ok(result(Err(busy)).into()),
+        };
         let turn = Arc::clone(&self.turn).lock_owned().await;
+        let turn = Turn { _turn: turn, _slot: self.service.load.slot().await };
         if context.ct.is_cancelled() {
             // A call that was cancelled while it waited is never begun; one that began runs to its end.
             return Err(ErrorData::internal_error("Cancelled", None));
         }
-        let Some(tool) = Tool::named(&request.name) else {
-            let known = Tool::ALL.map(Tool::name).join(", ");
+        let Some(tool) = self.service.offer.named(&request.name) else {
+            let known: Vec<_> = self.service.offer.listed().map(Tool::name).collect();
+            let known = known.join(", ");
             return Err(ErrorData::invalid_params(format!("Unknown tool. This server has: {known}."), None));
         };
         let started = Instant::now();
-        let outcome = self.serve(tool, request, turn).await;
+        let outcome = self.serve(tool, request, turn, waiting).await;
         tracing::debug!(
             tool = tool.name(),
             micros = started.elapsed().as_micros(),

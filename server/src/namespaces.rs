@@ -52,12 +52,12 @@ impl Namespaces {
 
     /// The memory of a namespace; of the default one where none is named.
     pub fn memory(&self, namespace: Option<&str>) -> Result<Arc<dyn Memory>, Failure> {
-        self.open_slot(namespace.unwrap_or(&self.default)).map_err(|error| error.failure())
+        self.open_slot(self.name(namespace)).map_err(|error| error.failure())
     }
 
     /// The memory of a namespace, if it is open.
     pub fn opened(&self, namespace: Option<&str>) -> Option<Arc<dyn Memory>> {
-        let slot = self.slots().get(namespace.unwrap_or(&self.default)).cloned()?;
+        let slot = self.slots().get(self.name(namespace)).cloned()?;
         slot.try_lock().ok()?.clone()
     }
 
@@ -91,12 +91,24 @@ impl Namespaces {
         unpoisoned(&self.slots)
     }
 
+    /// The name of the namespace that a call means.
+    pub fn name<'a>(&'a self, named: Option<&'a str>) -> &'a str {
+        named.unwrap_or(&self.default)
+    }
+
+    /// The limits of every namespace.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Longest request worth reading: one that is over the text limit still gets a proper answer.
     pub fn max_request_bytes(&self) -> usize {
         const ENVELOPE: u64 = 1024 * 1024;
         // str_replace carries two texts, and JSON may write one byte as six ("\u001f").
-        let texts = self.limits.max_text_bytes.saturating_mul(2 * 6);
-        let bytes = texts.saturating_add(ENVELOPE).max(16 * ENVELOPE);
+        let texts =
+            self.limits.max_text_bytes.saturating_mul(2).saturating_add(self.limits.max_metadata_bytes);
+        let keys = self.limits.max_forget.saturating_mul(self.limits.max_path_bytes);
+        let bytes = texts.max(keys).saturating_mul(6).saturating_add(ENVELOPE).max(16 * ENVELOPE);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 }

@@ -8,7 +8,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, ValueEnum};
 use warm_engine::{Passphrase, VaultOptions, contract::Limits};
 
-use crate::http::options::HttpOptions;
+use crate::{http::options::HttpOptions, limits::LimitOptions, tools::OfferOptions};
 
 /// What the doctor is to do beyond looking.
 #[derive(Clone, Copy, PartialEq, Eq, Args)]
@@ -38,10 +38,6 @@ pub struct Options {
     #[arg(long, global = true, value_name = "VAR", env = "WARM_MCP_PASSPHRASE_ENV")]
     pub passphrase_env: Option<String>,
 
-    /// Longest text of one memory, in bytes [default: 32768]
-    #[arg(long, global = true, value_name = "N", env = "WARM_MCP_MAX_TEXT_BYTES", value_parser = or_empty(max_text_bytes))]
-    max_text_bytes: Option<Chosen<u64>>,
-
     /// Which memories to serve: one store per user, agent or project [default: default]
     #[arg(long, global = true, value_name = "NAME", env = "WARM_MCP_NAMESPACE")]
     namespace: Option<String>,
@@ -61,20 +57,29 @@ pub struct Options {
     /// What to log on stderr: off, error, warn, info, debug or trace; never memory text [default: warn]
     #[arg(long, global = true, value_name = "LEVEL", env = "WARM_MCP_LOG", value_parser = or_empty(log_level))]
     log: Option<Chosen<LogLevel>>,
+
+    #[command(flatten)]
+    pub offer: OfferOptions,
+
+    #[command(flatten)]
+    limits: LimitOptions,
 }
 
 /// A client's set-up form may leave a variable set but empty, which means that nothing was chosen.
-type Chosen<T> = Option<T>;
+pub type Chosen<T> = Option<T>;
 
-fn or_empty<T>(
+pub fn or_empty<T>(
     parse: impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,
 ) -> impl Fn(&str) -> Result<Chosen<T>, String> + Clone + Send + Sync + 'static {
     move |text| if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
 }
 
-fn max_text_bytes(text: &str) -> Result<u64, String> {
-    let bytes = text.parse().ok().filter(|bytes| (1..=MAX_TEXT_BYTES).contains(bytes));
-    bytes.ok_or_else(|| format!("give a whole number from 1 to {MAX_TEXT_BYTES}"))
+/// Reads a whole number within bounds.
+pub fn within(least: u64, most: u64) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("give a whole number from {least} to {most}"))
+    }
 }
 
 fn log_level(text: &str) -> Result<LogLevel, String> {
@@ -82,9 +87,6 @@ fn log_level(text: &str) -> Result<LogLevel, String> {
 }
 
 const DEFAULT_NAMESPACE: &str = "default";
-
-/// One memory is held in memory several times over while it is served, so there is a ceiling.
-const MAX_TEXT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -155,8 +157,7 @@ impl Options {
 
     /// The limits of every namespace.
     pub fn limits(&self) -> Limits {
-        let default = Limits::default();
-        Limits { max_text_bytes: self.max_text_bytes.flatten().unwrap_or(default.max_text_bytes), ..default }
+        self.limits.limits()
     }
 }
 

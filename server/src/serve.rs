@@ -14,6 +14,7 @@ use crate::{
     http::{self, options::Transport},
     namespaces::Namespaces,
     options::Options,
+    service::Service,
     signals,
     transport::LineTransport,
 };
@@ -25,7 +26,7 @@ pub fn serve(options: &Options) -> Result<(), String> {
         Transport::Stdio => None,
         Transport::Http => Some(options.http.listen()?),
     };
-    let namespaces = Arc::new(open(options)?);
+    let service = Arc::new(open(options)?);
     // One session is served best by one thread, many by all.
     let mut runtime = match listen {
         None => tokio::runtime::Builder::new_current_thread(),
@@ -36,8 +37,8 @@ pub fn serve(options: &Options) -> Result<(), String> {
     let served = runtime.block_on(async {
         let stopped = when_stopped();
         match listen {
-            None => session(namespaces, stopped).await,
-            Some(listen) => http::serve(namespaces, listen, stopped).await,
+            None => session(service, stopped).await,
+            Some(listen) => http::serve(service, listen, stopped).await,
         }
     });
     // A read of stdin that is not a pipe can't be called off: it ends with the process.
@@ -45,13 +46,17 @@ pub fn serve(options: &Options) -> Result<(), String> {
     served
 }
 
-fn open(options: &Options) -> Result<Namespaces, String> {
-    let vault = Vault::open(&options.vault()?).map_err(|error| error.to_string())?;
+fn open(options: &Options) -> Result<Service, String> {
+    let offer = options.offer.offer()?;
+    let key = options.vault()?;
+    let vault = Vault::open(&key).map_err(|error| error.to_string())?;
     if vault.created() {
         eprintln!("{}", first_start(&vault));
     }
-    Namespaces::open(vault, options.limits(), options.namespace().to_owned(), options.namespace_arg)
-        .map_err(|error| error.to_string())
+    let (limits, default) = (options.limits(), options.namespace().to_owned());
+    let namespaces = Namespaces::open(vault, limits, default, options.namespace_arg);
+    let namespaces = namespaces.map_err(|error| error.to_string())?;
+    Ok(Service::new(namespaces, key, offer, options.offer.load()))
 }
 
 /// Said once in the life of a store.
@@ -86,13 +91,13 @@ fn when_stopped() -> watch::Receiver<bool> {
     stopped
 }
 
-async fn session(namespaces: Arc<Namespaces>, stopped: watch::Receiver<bool>) -> Result<(), String> {
+async fn session(service: Arc<Service>, stopped: watch::Receiver<bool>) -> Result<(), String> {
     let (input, output) = rmcp::transport::stdio_pipes();
     let gave_up = Arc::new(Notify::new());
-    let max_request = namespaces.max_request_bytes();
+    let max_request = service.namespaces.max_request_bytes();
     let transport = LineTransport::new(input, output, max_request, stopped, Arc::clone(&gave_up));
     let session = async {
-        match Handler::new(namespaces).serve(transport).await {
+        match Handler::new(service).serve(transport).await {
             Ok(session) => session
                 .waiting()
                 .await

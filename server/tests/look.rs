@@ -125,3 +125,30 @@ fn looking_never_makes_a_store() {
     assert!(code == Some(1) && stderr.contains("namespace other"), "{stderr}");
     assert_eq!(fs::read_dir(store.join("stores")).expect("a folder").count(), 1);
 }
+
+#[test]
+fn list_and_recall_take_times_and_list_shows_the_last_changed_first() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let store = dir.path().join("store");
+    let mut server = Server::start(&store);
+    for key in ["a", "b", "c"] {
+        server.call("remember", json!({"key": key, "text": "a word"}));
+    }
+    // Beyond the millisecond in which the others were written.
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    server.call("remember", json!({"key": "b", "text": "another word"}));
+    let changed = server.call("get", json!({"key": "b"}))["updated_at"].as_str().expect("a time").to_owned();
+    let keys = |arguments: &[&str]| -> Vec<String> {
+        let listed = owner(&store, arguments);
+        listed.lines().filter_map(|line| line.split(' ').next_back()).map(str::to_owned).collect()
+    };
+    assert_eq!(keys(&["list"]), ["a", "b", "c"]);
+    assert_eq!(keys(&["list", "--recent"])[0], "b");
+    assert_eq!(keys(&["list", "--since", &changed]), ["b"]);
+    assert_eq!(keys(&["list", "--until", &changed, "--max-page", "1"]), ["a", "c"]);
+    let found = owner(&store, &["recall", "word", "--since", &changed, "--json"]);
+    let found: Value = serde_json::from_str(&found).expect("JSON");
+    assert_eq!((&found["total"], &found["results"][0]["key"]), (&json!(1), &json!("b")));
+    let (status, _, stderr) = run(&store, &["list", "--since", "yesterday"]);
+    assert!(status == Some(1) && stderr.contains("since must be a time like"), "{stderr}");
+}

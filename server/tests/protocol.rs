@@ -63,7 +63,7 @@ fn discover_answers_and_an_initialize_after_it_still_works() {
 fn requests_that_carry_their_revision_need_no_handshake() {
     let (_dir, mut server) = spawn();
     let list = server.request("tools/list", modern(json!({})));
-    assert_eq!(list["result"]["tools"].as_array().map(Vec::len), Some(7));
+    assert_eq!(list["result"]["tools"].as_array().map(Vec::len), Some(8));
     assert_eq!(list["result"]["resultType"], "complete");
     let arguments = json!({"command": "create", "path": "/memories/a.txt", "file_text": "x\n"});
     let reply = server.request("tools/call", modern(json!({"name": "memory", "arguments": arguments})));
@@ -80,7 +80,7 @@ fn the_tools_are_listed_with_schemas_and_hints_in_less_than_nine_kilobytes() {
     assert!(reply.to_string().len() < 9_000);
     let tools = reply["result"]["tools"].as_array().expect("tools");
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-    assert_eq!(names, ["memory", "remember", "recall", "get", "list", "forget", "stats"]);
+    assert_eq!(names, ["memory", "remember", "recall", "get", "list", "forget", "export", "stats"]);
     for tool in tools {
         let schema = &tool["inputSchema"];
         assert_eq!(schema["type"], "object");

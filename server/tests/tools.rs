@@ -39,6 +39,7 @@ fn the_text_of_every_other_tool_is_the_json_of_its_structured_content() {
         ("get", json!({"key": "tea"})),
         ("list", json!({})),
         ("forget", json!({"key": "k"})),
+        ("export", json!({})),
         ("stats", json!({})),
     ] {
         let outcome = server.outcome(tool, arguments);
@@ -164,6 +165,7 @@ fn unknown_fields_are_refused_by_name_by_every_tool() {
         ("get", json!({"key": "k", "colour": 1})),
         ("list", json!({"colour": 1})),
         ("forget", json!({"key": "k", "colour": 1})),
+        ("export", json!({"colour": 1})),
         ("stats", json!({"colour": 1})),
     ] {
         let (code, message) = server.refusal(tool, arguments);

@@ -16,7 +16,7 @@ use crate::{
     options::Options,
 };
 
-/// How many memories are asked for at once.
+/// How many memories are asked for at once, unless the limits are lower.
 const PAGE: u64 = 200;
 
 /// What to show.
@@ -77,6 +77,12 @@ pub struct Recall {
     /// Only memories with this tag; may be given several times
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
+    /// Only memories changed at this time (2026-01-31, 2026-01-31T12:00:00Z) or later
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only memories changed before this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -90,6 +96,8 @@ impl Recall {
             k: self.k,
             under: self.under.clone(),
             tags: self.tags.clone(),
+            since: self.since.clone(),
+            until: self.until.clone(),
             ..contract::Recall::default()
         };
         let Reply::Recall(found) = memory.call(Request::Recall(request))? else {
@@ -139,6 +147,15 @@ pub struct List {
     /// Only memories with this tag
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
+    /// Only memories changed at this time (2026-01-31, 2026-01-31T12:00:00Z) or later
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only memories changed before this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// The last changed first, instead of by name
+    #[arg(long)]
+    recent: bool,
     /// Print a JSON object a line
     #[arg(long)]
     json: bool,
@@ -153,8 +170,12 @@ impl List {
             let page = contract::List {
                 prefix: self.prefix.clone(),
                 tag: self.tag.clone(),
-                limit: Some(PAGE),
+                since: self.since.clone(),
+                until: self.until.clone(),
+                order: self.recent.then_some(contract::ListOrder::Recent),
+                limit: Some(PAGE.min(options.limits().max_page)),
                 cursor,
+                ..contract::List::default()
             };
             let Reply::List(page) = memory.call(Request::List(page))? else {
                 return Err(other_answer().into());

@@ -46,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     handler::Handler,
     memory::{Reply, Request as Asked},
-    namespaces::Namespaces,
+    service::Service,
 };
 use guard::{Guard, Refused};
 use options::Listen;
@@ -71,7 +71,7 @@ type Mcp = StreamableHttpService<Handler, LocalSessionManager>;
 /// What every connection is served from.
 struct Server {
     mcp: Mcp,
-    namespaces: Arc<Namespaces>,
+    service: Arc<Service>,
     guard: Guard,
     requests: Arc<Semaphore>,
     longest_body: usize,
@@ -79,7 +79,7 @@ struct Server {
 
 /// Serves until it is told to stop. Errors are for a person to read.
 pub async fn serve(
-    namespaces: Arc<Namespaces>,
+    service: Arc<Service>,
     listen: Listen,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), String> {
@@ -89,7 +89,7 @@ pub async fn serve(
     })?;
     let address = listener.local_addr().map_err(|error| format!("the address is not known: {error}."))?;
     let ending = CancellationToken::new();
-    let server = Arc::new(Server::new(namespaces, listen, address, ending.clone()));
+    let server = Arc::new(Server::new(service, listen, address, ending.clone()));
     println!("warm-mcp listening on http://{address}/mcp");
     let graceful = GracefulShutdown::new();
     let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
@@ -129,27 +129,22 @@ async fn accept(
 }
 
 impl Server {
-    fn new(
-        namespaces: Arc<Namespaces>,
-        listen: Listen,
-        address: SocketAddr,
-        ending: CancellationToken,
-    ) -> Self {
-        let longest_body = namespaces.max_request_bytes();
+    fn new(service: Arc<Service>, listen: Listen, address: SocketAddr, ending: CancellationToken) -> Self {
+        let longest_body = service.namespaces.max_request_bytes();
         // Hosts and origins are checked here, on every route.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_max_request_body_bytes(longest_body)
             .with_cancellation_token(ending);
-        let of_session = Arc::clone(&namespaces);
+        let of_session = Arc::clone(&service);
         let mcp = Mcp::new(
             move || Ok(Handler::new(Arc::clone(&of_session))),
             Arc::new(LocalSessionManager::default()),
             config,
         );
         let guard = Guard::new(listen, address);
-        Self { mcp, namespaces, guard, requests: Arc::new(Semaphore::new(MOST_REQUESTS)), longest_body }
+        Self { mcp, service, guard, requests: Arc::new(Semaphore::new(MOST_REQUESTS)), longest_body }
     }
 
     fn connect(
@@ -221,9 +216,9 @@ impl Server {
     }
 
     async fn is_ready(&self) -> bool {
-        let namespaces = Arc::clone(&self.namespaces);
+        let service = Arc::clone(&self.service);
         let asked = tokio::task::spawn_blocking(move || {
-            namespaces.memory(None).and_then(|memory| memory.call(Asked::Stats))
+            service.namespaces.memory(None).and_then(|memory| memory.call(Asked::Stats))
         });
         matches!(asked.await, Ok(Ok(Reply::Stats(_))))
     }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use warm_engine::contract::{
-    Command, CommandLimits, ErrorCode, Forget, Get, List, Recall, RecallMode, Remember, Restore,
+    Command, CommandLimits, ErrorCode, Export, Forget, Get, List, ListOrder, Recall, RecallMode, Remember,
+    Restore,
 };
 
 use super::{Memory, Reply, Request};
@@ -66,6 +67,22 @@ fn requests() -> Vec<Request> {
         Request::Recall(Recall { tags: vec!["house".into()], k: Some(1), ..recall("remote garage") }),
         Request::Recall(Recall { mode: Some(RecallMode::Semantic), ..recall("door") }),
         Request::Recall(Recall { min_score: Some(0.123_456_789), ..recall("door") }),
+        Request::Recall(Recall { filter: filter(json!({"b.c": "\u{1}\u{2028}"})), ..recall("garage door") }),
+        Request::Recall(Recall { filter: filter(json!({"a": {"above": 1}})), ..recall("garage door") }),
+        Request::Recall(Recall { since: Some("2020-01-01".into()), max_chars: Some(7), ..recall("garage") }),
+        Request::Recall(Recall { until: Some("2020-01-01T00:00:00.5+01:00".into()), ..recall("garage") }),
+        Request::List(List { filter: filter(json!({"a": {"gt": 2.25, "lt": 2.75}})), ..List::default() }),
+        Request::List(List { since: Some("soon".into()), ..List::default() }),
+        Request::List(List {
+            order: Some(ListOrder::Recent),
+            // One alone: two that were written at one moment in one store may not be in the other.
+            tag: Some("house".into()),
+            until: Some("2999-01-01".into()),
+            ..List::default()
+        }),
+        Request::Export(Export::default()),
+        Request::Export(Export { max_bytes: Some(1), cursor: None }),
+        Request::Export(Export { max_bytes: None, cursor: Some("?".into()) }),
         command(Command::Rename { old_path: "/memories/notes".into(), new_path: "/memories/n".into() }),
         Request::Forget(Forget { keys: Some(vec!["garage".into(), "no".into()]), ..Forget::default() }),
         Request::Forget(Forget { prefix: Some("/memories/".into()), ..Forget::default() }),
@@ -80,6 +97,10 @@ fn requests() -> Vec<Request> {
         Request::Damaged,
         Request::Stats,
     ]
+}
+
+fn filter(filter: Value) -> Option<serde_json::Map<String, Value>> {
+    filter.as_object().cloned()
 }
 
 fn restore(key: &str, text: &str) -> Restore {

@@ -16,8 +16,9 @@ use serde_json::Value;
 use warm_engine::{
     Engine,
     contract::{
-        Command, CommandLimits, ErrorCode, Forget, Forgotten, Get, List, Listing, Memory as Stored,
-        OperationId, Recall, Recalled, Remember, Remembered, Restore, Restored, Stats, Write, Written,
+        Command, CommandLimits, ErrorCode, Export, Exported, Forget, Forgotten, Get, List, ListOrder,
+        Listing, Memory as Stored, OperationId, Recall, Recalled, Remember, Remembered, Restore, Restored,
+        Stats, Write, Written,
     },
 };
 
@@ -30,6 +31,7 @@ pub enum Request {
     Recall(Recall),
     Get(Get),
     List(List),
+    Export(Export),
     Forget(Forget),
     Restore(Restore),
     Stats,
@@ -45,6 +47,7 @@ impl Request {
             | Self::Recall(_)
             | Self::Get(_)
             | Self::List(_)
+            | Self::Export(_)
             | Self::Stats
             | Self::Damaged => false,
             Self::Command(..) | Self::Remember(_) | Self::Forget(_) | Self::Restore(_) => true,
@@ -55,15 +58,20 @@ impl Request {
     /// or not.
     pub fn expect(&self, recall_ready: bool, writes_are_prompt: bool) -> Expected {
         let soon = match self {
-            Self::Command(Command::View { .. }, _)
-            | Self::Get(_)
-            | Self::List(_)
-            | Self::Stats
-            | Self::Damaged => true,
+            Self::Command(Command::View { .. }, _) | Self::Get(_) | Self::Stats | Self::Damaged => true,
             Self::Recall(_) if !recall_ready => return Expected::OnceIndexed,
-            Self::Recall(recall) => recall.query.len() <= PROMPT_BYTES,
+            // What is chosen by metadata or time is looked for among all memories.
+            Self::Recall(recall) => {
+                let chosen = recall.filter.is_some() || recall.since.is_some() || recall.until.is_some();
+                recall.query.len() <= PROMPT_BYTES && !chosen
+            }
+            Self::List(list) => {
+                let chosen = list.filter.is_some() || list.since.is_some() || list.until.is_some();
+                list.order != Some(ListOrder::Recent) && !chosen
+            }
             // These may touch any number of memories.
             Self::Command(Command::Delete { .. } | Command::Rename { .. }, _)
+            | Self::Export(_)
             | Self::Forget(_)
             | Self::Restore(_) => false,
             Self::Command(..) | Self::Remember(_) => writes_are_prompt,
@@ -81,6 +89,7 @@ pub enum Reply {
     Recall(Recalled),
     Get(Box<Stored>),
     List(Listing),
+    Export(Exported),
     Forget(Forgotten),
     Restore(Restored),
     Stats(Box<Stats>),
@@ -194,6 +203,7 @@ impl LocalMemory {
             Request::Recall(recall) => Reply::Recall(engine.recall(&recall)?),
             Request::Get(get) => Reply::Get(Box::new(engine.get(&get)?)),
             Request::List(list) => Reply::List(engine.list(&list)?),
+            Request::Export(export) => Reply::Export(engine.export(&export)?),
             Request::Stats => Reply::Stats(Box::new(engine.stats())),
             Request::Damaged => Reply::Damaged(engine.damaged().to_vec()),
         })

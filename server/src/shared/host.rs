@@ -273,7 +273,7 @@ fn serve(stream: Arc<Stream>, guests: &Guests) -> io::Result<()> {
     while let Some(asked) = met.read(never)? {
         let told = match asked {
             Asked::Request { operation, request } => {
-                let served = catch_unwind(AssertUnwindSafe(|| memory.call_as(operation, request)));
+                let served = catch_unwind(AssertUnwindSafe(|| memory.call_as(operation, *request)));
                 let outcome = served.unwrap_or_else(|_| Err(Failure::fault()));
                 if outcome.is_err() && memory.engine().is_shut() {
                     (guests.when_shut)();

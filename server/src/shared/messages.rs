@@ -17,7 +17,7 @@ pub enum Ask<'a> {
 /// The same, as the owner reads it.
 #[derive(Deserialize)]
 pub enum Asked {
-    Request { operation: Option<OperationId>, request: Request },
+    Request { operation: Option<OperationId>, request: Box<Request> },
     Dump,
 }
 

@@ -5,19 +5,25 @@
 //! transports.
 
 pub mod catalogue;
+mod export;
 mod fields;
+mod offer;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use warm_engine::contract::{
-    Command, CommandLimits, ErrorCode, Forget, Get, List, Recall, RecallMode, Remember,
+    Command, CommandLimits, ErrorCode, Export, Forget, Get, List, ListOrder, Recall, RecallMode, Remember,
+    Stats,
 };
 
 use crate::{
     memory::{Expected, Failure, Reply, Request},
     namespaces::Namespaces,
+    service::Service,
 };
+use export::{Format, Page};
 use fields::{Fields, quoted};
+pub use offer::{Offer, OfferOptions};
 
 /// The tools of this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +34,21 @@ pub enum Tool {
     Get,
     List,
     Forget,
+    Export,
     Stats,
 }
 
 impl Tool {
-    pub const ALL: [Self; 7] =
-        [Self::Memory, Self::Remember, Self::Recall, Self::Get, Self::List, Self::Forget, Self::Stats];
+    pub const ALL: [Self; 8] = [
+        Self::Memory,
+        Self::Remember,
+        Self::Recall,
+        Self::Get,
+        Self::List,
+        Self::Forget,
+        Self::Export,
+        Self::Stats,
+    ];
 
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
@@ -47,18 +62,27 @@ impl Tool {
             Self::Get => "get",
             Self::List => "list",
             Self::Forget => "forget",
+            Self::Export => "export",
             Self::Stats => "stats",
         }
+    }
+
+    /// Whether nothing of it is left to a client that may only read.
+    fn only_writes(self) -> bool {
+        matches!(self, Self::Remember | Self::Forget)
     }
 
     fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Memory => &["command"],
             Self::Remember => &["text", "key", "title", "tags", "metadata", "if_version", "create_only"],
-            Self::Recall => &["query", "k", "under", "tags", "min_score", "mode"],
+            Self::Recall => {
+                &["query", "k", "under", "tags", "filter", "since", "until", "max_chars", "min_score", "mode"]
+            }
             Self::Get => &["key"],
-            Self::List => &["prefix", "tag", "limit", "cursor"],
+            Self::List => &["prefix", "tag", "filter", "since", "until", "order", "limit", "cursor"],
             Self::Forget => &["key", "keys", "prefix", "confirm"],
+            Self::Export => &["format", "cursor"],
             Self::Stats => &[],
         }
     }
@@ -85,29 +109,45 @@ pub struct Answer {
 /// A call that was understood: what is asked, and the namespace that it names.
 pub struct Call {
     namespace: Option<String>,
+    asked: Asked,
+}
+
+/// What a call asks of a memory, and the form in which it wants the answer.
+struct Asked {
     request: Request,
+    format: Option<Format>,
 }
 
 impl Call {
     /// Understands the arguments of a tool, or says what is wrong with them.
-    pub fn new(
-        namespaces: &Namespaces,
-        tool: Tool,
-        mut arguments: Map<String, Value>,
-    ) -> Result<Self, Failure> {
-        let namespace = namespace(namespaces, tool, &mut arguments)?;
-        Ok(Self { namespace, request: request(tool, arguments)? })
+    pub fn new(service: &Service, tool: Tool, mut arguments: Map<String, Value>) -> Result<Self, Failure> {
+        service.offer.allow(tool.only_writes(), tool.name())?;
+        let namespace = namespace(&service.namespaces, tool, &mut arguments)?;
+        let mut asked = asked(tool, arguments, &service.offer)?;
+        if let (Request::Export(export), Some(format)) = (&mut asked.request, asked.format) {
+            export.max_bytes = Some(format.room(service.namespaces.limits().max_export_bytes));
+        }
+        Ok(Self { namespace, asked })
     }
 
     /// How soon it can be served. A namespace that is not open yet takes a while.
-    pub fn expect(&self, namespaces: &Namespaces) -> Expected {
-        let memory = namespaces.opened(self.namespace.as_deref());
-        memory.map_or(Expected::Later, |memory| memory.expect(&self.request))
+    pub fn expect(&self, service: &Service) -> Expected {
+        let memory = service.namespaces.opened(self.namespace.as_deref());
+        memory.map_or(Expected::Later, |memory| memory.expect(&self.asked.request))
     }
 
     /// Serves it. `waits` is called before a recall waits for an index to be filled.
-    pub fn serve(self, namespaces: &Namespaces, waits: &mut dyn FnMut()) -> Result<Answer, Failure> {
-        answer(namespaces.memory(self.namespace.as_deref())?.call_or_wait(self.request, waits)?)
+    pub fn serve(self, service: &Service, waits: &mut dyn FnMut()) -> Result<Answer, Failure> {
+        let namespace = self.namespace.as_deref();
+        let reply = service.namespaces.memory(namespace)?.call_or_wait(self.asked.request, waits)?;
+        match (reply, self.asked.format) {
+            (Reply::Export(page), Some(format)) => {
+                let namespace = service.namespaces.name(namespace);
+                as_json(&Page::new(page, format, namespace, || service.archive_key())?)
+            }
+            (Reply::Stats(stats), _) => as_json(&json!(Figures { stats: &stats, server: figures(service) })),
+            (reply, _) => answer(reply),
+        }
     }
 }
 
@@ -130,12 +170,13 @@ fn namespace(
     Fields::new(tool.name(), only, &["namespace"])?.optional("namespace")
 }
 
-fn request(tool: Tool, arguments: Map<String, Value>) -> Result<Request, Failure> {
+fn asked(tool: Tool, arguments: Map<String, Value>, offer: &Offer) -> Result<Asked, Failure> {
     if tool == Tool::Memory {
-        return command(arguments);
+        return Ok(Asked { request: command(arguments, offer)?, format: None });
     }
     let mut fields = Fields::new(tool.name(), arguments, tool.fields())?;
-    Ok(match tool {
+    let mut format = None;
+    let request = match tool {
         // Taken care of above.
         Tool::Memory => return Err(Failure::invalid("memory needs the field `command`: a string.")),
         Tool::Stats => Request::Stats,
@@ -153,6 +194,10 @@ fn request(tool: Tool, arguments: Map<String, Value>) -> Result<Request, Failure
             k: fields.optional("k")?,
             under: fields.optional("under")?,
             tags: fields.optional("tags")?.unwrap_or_default(),
+            filter: fields.optional("filter")?,
+            since: fields.optional("since")?,
+            until: fields.optional("until")?,
+            max_chars: fields.optional("max_chars")?,
             min_score: fields.optional("min_score")?,
             mode: fields.optional("mode")?.map(mode).transpose()?,
         }),
@@ -160,6 +205,10 @@ fn request(tool: Tool, arguments: Map<String, Value>) -> Result<Request, Failure
         Tool::List => Request::List(List {
             prefix: fields.optional("prefix")?,
             tag: fields.optional("tag")?,
+            filter: fields.optional("filter")?,
+            since: fields.optional("since")?,
+            until: fields.optional("until")?,
+            order: fields.optional("order")?.map(order).transpose()?,
             limit: fields.optional("limit")?,
             cursor: fields.optional("cursor")?,
         }),
@@ -169,7 +218,13 @@ fn request(tool: Tool, arguments: Map<String, Value>) -> Result<Request, Failure
             prefix: fields.optional("prefix")?,
             confirm: fields.optional("confirm")?.unwrap_or_default(),
         }),
-    })
+        Tool::Export => {
+            let named: Option<String> = fields.optional("format")?;
+            format = Some(named.map_or(Ok(Format::Json), |name| Format::named(&name))?);
+            Request::Export(Export { cursor: fields.optional("cursor")?, max_bytes: None })
+        }
+    };
+    Ok(Asked { request, format })
 }
 
 fn mode(name: String) -> Result<RecallMode, Failure> {
@@ -184,9 +239,17 @@ fn mode(name: String) -> Result<RecallMode, Failure> {
     }
 }
 
+fn order(name: String) -> Result<ListOrder, Failure> {
+    match name.as_str() {
+        "name" => Ok(ListOrder::Name),
+        "recent" => Ok(ListOrder::Recent),
+        _ => Err(Failure::invalid(format!("list has no order {}. It has: name, recent.", quoted(&name)))),
+    }
+}
+
 /// A call of the `memory` tool. Models fill the fields of other commands with null, which is the same
 /// as leaving them out.
-fn command(mut arguments: Map<String, Value>) -> Result<Request, Failure> {
+fn command(mut arguments: Map<String, Value>, offer: &Offer) -> Result<Request, Failure> {
     let named = Map::from_iter(arguments.remove_entry("command"));
     let name: String = Fields::new("memory", named, Tool::Memory.fields())?.required("command")?;
     let Some((name, own)) = COMMANDS.into_iter().find(|(known, _)| *known == name) else {
@@ -196,6 +259,7 @@ fn command(mut arguments: Map<String, Value>) -> Result<Request, Failure> {
             COMMANDS.map(|(name, _)| name).join(", ")
         )));
     };
+    offer.allow(name != "view", &format!("memory {name}"))?;
     arguments.retain(|field, value| !value.is_null() || !is_command_field(field));
     let allowed = [own, &["max_view_chars", "max_file_bytes"]].concat();
     let mut fields = Fields::new(format!("memory {name}"), arguments, &allowed)?;
@@ -232,6 +296,24 @@ fn is_command_field(field: &str) -> bool {
     COMMANDS.iter().any(|(_, fields)| fields.contains(&field))
 }
 
+/// What `stats` tells: the store's figures and the server's.
+#[derive(Serialize)]
+struct Figures<'a> {
+    #[serde(flatten)]
+    stats: &'a Stats,
+    server: Value,
+}
+
+fn figures(service: &Service) -> Value {
+    let tools: Vec<_> = service.offer.listed().map(Tool::name).collect();
+    json!({
+        "tools": tools,
+        "read_only": service.offer.read_only,
+        "max_concurrent": service.load.max_concurrent,
+        "max_pending": service.load.max_pending,
+    })
+}
+
 fn answer(reply: Reply) -> Result<Answer, Failure> {
     match reply {
         Reply::Command(text) => Ok(Answer { structured: json!({ "result": text }), text }),
@@ -242,6 +324,7 @@ fn answer(reply: Reply) -> Result<Answer, Failure> {
         Reply::Forget(reply) => as_json(&reply),
         // No tool asks for it.
         Reply::Restore(reply) => as_json(&reply),
+        Reply::Export(reply) => as_json(&reply),
         Reply::Damaged(reply) => as_json(&reply),
         Reply::Stats(reply) => as_json(&reply),
     }
@@ -263,7 +346,7 @@ mod tests {
 
     fn refused(tool: Tool, arguments: Value) -> String {
         let Value::Object(arguments) = arguments else { panic!("the test gives an object") };
-        match request(tool, arguments) {
+        match asked(tool, arguments, &Offer::default()) {
             Ok(_) => panic!("must be refused"),
             Err(failure) => {
                 assert_eq!(failure.code, ErrorCode::InvalidArgument);
@@ -284,7 +367,7 @@ mod tests {
             unreachable!()
         };
         assert!(matches!(
-            request(Tool::Memory, arguments),
+            command(arguments, &Offer::default()),
             Ok(Request::Command(Command::Delete { path }, _)) if path == "/memories/a"
         ));
     }
@@ -312,7 +395,7 @@ mod tests {
     #[test]
     fn every_field_of_a_tool_is_described_and_every_described_field_is_taken() {
         for tool in Tool::ALL {
-            let described = catalogue::properties(tool, false);
+            let described = catalogue::properties(tool, &Offer::default(), false);
             let mut described: Vec<&str> = described.keys().map(String::as_str).collect();
             let mut taken = tool.fields().to_vec();
             if tool == Tool::Memory {

@@ -1,0 +1,33 @@
+//! What all sessions of this process share, whatever their transport: the memories, what is offered of them,
+//! and how much is done at once.
+
+use warm_engine::{ArchiveKey, OpenError, Vault, VaultOptions, contract::ErrorCode};
+
+use crate::{load::Load, memory::Failure, namespaces::Namespaces, tools::Offer};
+
+/// See the module.
+pub struct Service {
+    pub namespaces: Namespaces,
+    pub offer: Offer,
+    pub load: Load,
+    /// What opens the store also seals an export.
+    vault: VaultOptions,
+}
+
+impl Service {
+    pub fn new(namespaces: Namespaces, vault: VaultOptions, offer: Offer, load: Load) -> Self {
+        Self { namespaces, offer, load, vault }
+    }
+
+    /// The key that seals an export. An identity is read anew, and not kept where the store needs it no more: it
+    /// must still be the one that opens the store.
+    pub fn archive_key(&self) -> Result<ArchiveKey, Failure> {
+        let key = || {
+            if self.vault.passphrase.is_none() {
+                Vault::open_existing(&self.vault)?;
+            }
+            ArchiveKey::of(&self.vault)
+        };
+        key().map_err(|error: OpenError| Failure::new(ErrorCode::StoreUnavailable, error.to_string()))
+    }
+}
