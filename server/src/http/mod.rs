@@ -25,7 +25,7 @@ use std::{
 use http_body_util::{BodyExt, Full, Limited, combinators::BoxBody};
 use hyper::{
     Method, Request, Response, StatusCode,
-    body::{Bytes, Incoming},
+    body::{Body as _, Bytes, Incoming},
     header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER},
     service::service_fn,
 };
@@ -240,14 +240,19 @@ impl Server {
         } else {
             None
         };
+        let too_long = || {
+            let message =
+                format!("the request is longer than {} bytes: send less at once\n", self.longest_body);
+            said(StatusCode::PAYLOAD_TOO_LARGE, message)
+        };
         let (head, body) = request.into_parts();
+        // What says so itself need not be read.
+        if body.size_hint().lower() > self.longest_body as u64 {
+            return too_long();
+        }
         let body = match timeout(BODY_WITHIN, Limited::new(body, self.longest_body).collect()).await {
             Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-                let message =
-                    format!("the request is longer than {} bytes: send less at once\n", self.longest_body);
-                return said(StatusCode::PAYLOAD_TOO_LARGE, message);
-            }
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => return too_long(),
             Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the request's body could not be read\n"),
             Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the request's body took too long\n"),
         };
