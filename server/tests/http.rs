@@ -181,6 +181,17 @@ fn clients_over_http_and_on_stdin_share_one_memory() {
 }
 
 #[test]
+fn a_session_that_is_ended_is_gone() {
+    let home = home();
+    let http = Http::start(home.path());
+    let session = Session::open(&http, None);
+    let headers: Vec<_> = session.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(http.status("DELETE", "/mcp", &headers), 204);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(http.post(&headers, &ping).status, 404);
+}
+
+#[test]
 fn requests_without_a_session_are_served_in_the_current_revision() {
     let home = home();
     let http = Http::start(home.path());

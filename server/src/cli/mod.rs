@@ -33,9 +33,9 @@ pub enum Command {
     Edit(edit::Edit),
     /// Take Markdown and text files into the memory tree
     Import(import::Import),
-    /// Write all memories to a folder or file that others can read
+    /// Write all memories of the namespace to a folder or file that others can read
     Export(export::Export),
-    /// Write all memories to one sealed file
+    /// Write all memories of the namespace to one sealed file
     Backup(backup::Backup),
     /// Put the memories of a backup back
     Restore(restore::Restore),

@@ -45,6 +45,11 @@ impl Guard {
         Self { listen, address: address.ip() }
     }
 
+    /// Whether everyone who reaches the server may ask.
+    pub fn is_open(&self) -> bool {
+        self.listen.token.is_none()
+    }
+
     /// Whether a request may be answered. One for an `open` route needs no token.
     pub fn admit<B>(&self, request: &Request<B>, open: bool) -> Result<(), Refused> {
         let authority = request.uri().authority().map(|authority| authority.as_str());

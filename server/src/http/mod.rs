@@ -90,6 +90,12 @@ pub async fn serve(
     let address = listener.local_addr().map_err(|error| format!("the address is not known: {error}."))?;
     let ending = CancellationToken::new();
     let server = Arc::new(Server::new(service, listen, address, ending.clone()));
+    if server.guard.is_open() {
+        eprintln!(
+            "warm-mcp: no WARM_MCP_TOKEN is set, so every program and user of this machine can read and change the \
+             memories."
+        );
+    }
     println!("warm-mcp listening on http://{address}/mcp");
     let graceful = GracefulShutdown::new();
     let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
@@ -256,7 +262,12 @@ impl Server {
             Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the request's body could not be read\n"),
             Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the request's body took too long\n"),
         };
-        let answer = self.mcp.handle(Request::from_parts(head, Full::new(body))).await;
+        let ends_session = head.method == Method::DELETE;
+        let mut answer = self.mcp.handle(Request::from_parts(head, Full::new(body))).await;
+        if ends_session && answer.status() == StatusCode::ACCEPTED {
+            // It has ended, and not only been accepted to: some clients take the one for a failure.
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+        }
         // The place is taken until the last of the answer is sent.
         answer.map(|body| {
             body.map_frame(move |frame| {
