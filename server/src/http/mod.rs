@@ -187,7 +187,9 @@ impl Server {
         let started = Instant::now();
         let (method, route) = (request.method().clone(), Route::of(request.uri().path()));
         let answer = match route {
-            _ if let Err(refused) = self.guard.admit(&request, route.is_open()) => refusal(refused),
+            _ if let Err(refused) = self.guard.admit(&request, route.is_some_and(Route::is_open)) => {
+                refusal(refused)
+            }
             Some(Route::Health) => self.look(&method, || said(StatusCode::OK, "ok\n")),
             Some(Route::Ready) => {
                 let ready = self.is_ready().await;
@@ -296,16 +298,10 @@ impl Route {
             _ => None,
         }
     }
-}
 
-trait IsOpen {
     /// Whether it tells nothing that needs a token.
-    fn is_open(&self) -> bool;
-}
-
-impl IsOpen for Option<Route> {
-    fn is_open(&self) -> bool {
-        matches!(self, Some(Route::Health | Route::Ready))
+    fn is_open(self) -> bool {
+        matches!(self, Self::Health | Self::Ready)
     }
 }
 

@@ -24,6 +24,7 @@ use super::{
     handshake::{self, Place, Refused},
     local_socket::Stream,
     messages::{Ask, Told},
+    unpoisoned,
     wire::Conversation,
 };
 use crate::memory::{Expected, Failure, Reply, Request};
@@ -256,7 +257,7 @@ impl Guest {
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(&self.connections)
     }
 
     /// How soon the owner can be expected to answer. It may stop, or end, at any time, and what waits for the

@@ -12,7 +12,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -30,6 +30,7 @@ use super::{
     handshake::{self, Place, STILL},
     local_socket::{self, Listener, Stream, Waited},
     messages::{Asked, Told},
+    unpoisoned,
     wire::Conversation,
 };
 use crate::memory::{Failure, LocalMemory, Memory};
@@ -300,9 +301,4 @@ fn dump(met: &mut Conversation, memory: &LocalMemory) -> io::Result<Result<u64, 
         })
     });
     broken.map_or(Ok(outcome), Err)
-}
-
-/// A panic while it is held leaves what it guards as it was, so a poisoned lock is still good.
-fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

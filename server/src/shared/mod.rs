@@ -477,6 +477,7 @@ impl Shared {
     }
 }
 
+/// A panic while it is held leaves what it guards as it was, so a poisoned lock is still good.
 fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
