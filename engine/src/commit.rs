@@ -17,6 +17,7 @@ use crate::operations::Operations;
 use crate::published::{IndexChanges, Published};
 use crate::store::{Batch, Store, StoreError};
 use crate::turns::Turns;
+use crate::vault::StoreKeys;
 
 /// See the module.
 pub(crate) struct Commits {
@@ -24,7 +25,13 @@ pub(crate) struct Commits {
     published: Arc<Published>,
     turns: Turns<Box<dyn Job>>,
     /// Locked by the one whose turn it is.
-    operations: Mutex<Operations>,
+    ledger: Mutex<Ledger>,
+}
+
+/// What moves on with every commit and no reader needs.
+pub(crate) struct Ledger {
+    pub(crate) operations: Operations,
+    pub(crate) keys: StoreKeys,
 }
 
 /// A queued change.
@@ -72,8 +79,8 @@ where
 }
 
 impl Commits {
-    pub(crate) fn new(store: Arc<dyn Store>, published: Arc<Published>, operations: Operations) -> Self {
-        Self { store, published, turns: Turns::new(), operations: Mutex::new(operations) }
+    pub(crate) fn new(store: Arc<dyn Store>, published: Arc<Published>, ledger: Ledger) -> Self {
+        Self { store, published, turns: Turns::new(), ledger: Mutex::new(ledger) }
     }
 
     /// Makes a change and returns once it is durable and every later read sees it.
@@ -97,36 +104,45 @@ impl Commits {
 
     /// Runs, commits and publishes; called by the one whose turn it is.
     fn commit(&self, mut jobs: Vec<Box<dyn Job>>) {
-        let mut operations = self.operations.lock();
+        let mut ledger = self.ledger.lock();
+        let Ledger { operations, keys } = &mut *ledger;
         let base = self.published.latest();
-        let mut draft = Draft::new(&base, &operations);
+        let mut draft = Draft::new(&base, operations);
         for job in &mut jobs {
             job.run(&mut draft);
         }
-        let durable = if draft.is_empty() { Ok(None) } else { self.make_durable(&draft).map(Some) };
+        let durable =
+            if draft.is_empty() { Ok(None) } else { self.make_durable(&draft, keys).map(Some) };
         let (now, done) = (draft.now(), draft.into_operations());
         let committed = durable.map(|durable| {
             if let Some((batch, epoch)) = durable {
                 operations.committed(&batch, epoch, now, done);
             }
         });
-        drop(operations);
+        drop(ledger);
         for job in jobs {
             job.settle(&committed);
         }
     }
 
-    fn make_durable(&self, draft: &Draft<'_>) -> Result<(Batch, u64), StoreError> {
+    fn make_durable(&self, draft: &Draft<'_>, keys: &mut StoreKeys) -> Result<(Batch, u64), StoreError> {
+        if self.published.is_broken() {
+            return Err(StoreError::Shut);
+        }
         let epoch = self.store.next_epoch();
-        let batch = draft.seal(epoch)?;
+        let (mut batch, key_changes) = draft.seal(epoch)?;
+        let sealed = keys.seal(&*self.store.snapshot()?, epoch, &key_changes, &mut batch)?;
         let changes = IndexChanges::of(draft);
         // From here until it is published, the store may be ahead of what readers see; if this ends
         // in any other way than the last line, nothing may be built on that.
         let commit = self.published.begin_commit()?;
-        if let Err(error) = self.store.commit(&batch) {
+        let shut = |error: StoreError| {
             tracing::error!(%error, "a commit failed; the store is shut until it is opened again");
-            return Err(error);
-        }
+            error
+        };
+        self.store.commit(&batch).map_err(shut)?;
+        // Until the keys of what was replaced are erased, nobody is told that it is gone.
+        keys.committed(sealed).map_err(|error| shut(StoreError::Unsettled(error.to_string().into())))?;
         commit.publish(draft.names.clone(), epoch, changes);
         Ok((batch, epoch))
     }
@@ -142,20 +158,22 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::mpsc;
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
     use crate::contract::OperationId;
-    use crate::files::open_private;
+    use crate::lock::StoreLock;
+    use crate::open::{Mode, Opened, open_store};
     use crate::operations::Done;
     use crate::record::Record;
     use crate::sealed::RecordId;
-    use crate::state::{Names, State};
-    use crate::store::{RedbStore, Snapshot};
+    use crate::state::State;
+    use crate::store::Snapshot;
     use crate::vault::{Vault, VaultOptions};
 
     /// A store whose commits can be counted, held up and made to fail.
     struct Harness {
-        inner: RedbStore,
+        inner: Arc<dyn Store>,
         commits: AtomicU64,
         fail_from: AtomicU64,
         /// Taken for each commit.
@@ -206,18 +224,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let options = VaultOptions { data_dir: dir.path().join("d"), identity: None, passphrase: None };
         let vault = Vault::open(&options).unwrap();
-        let inner = RedbStore::create(open_private(&dir.path().join("s")).unwrap()).unwrap();
-        let keys = vault.record_keys("n", inner.salt());
+        let at = dir.path();
+        let opened = open_store(&vault, "n", at, Some(StoreLock::take(at, Duration::ZERO).unwrap()), Mode::Create);
+        let Opened { store, keys, names, operations, .. } = opened.unwrap();
         let store = Arc::new(Harness {
-            inner,
+            inner: store,
             commits: AtomicU64::new(0),
             fail_from: AtomicU64::new(u64::MAX),
             gate: Mutex::new(()),
         });
         let published =
-            Arc::new(Published::new(State::new(Names::default(), keys, Arc::clone(&store) as _, 0)));
-        let operations = Operations::load(vault.operation_key("n", store.salt()), Vec::new());
-        let commits = Commits::new(Arc::clone(&store) as _, Arc::clone(&published), operations);
+            Arc::new(Published::new(State::new(names, Arc::clone(&store) as _, 1)));
+        let commits =
+            Commits::new(Arc::clone(&store) as _, Arc::clone(&published), Ledger { operations, keys });
         Setup { _dir: dir, store, published, commits }
     }
 

@@ -14,6 +14,7 @@ use crate::sealed::RecordId;
 use crate::state::{Names, State};
 use crate::store::{Batch, StoreError};
 use crate::time;
+use crate::vault::{Changes, Version};
 
 /// See the module.
 pub(crate) struct Draft<'a> {
@@ -22,9 +23,9 @@ pub(crate) struct Draft<'a> {
     base: &'a State,
     before: &'a Operations,
     /// What is to be written.
-    puts: HashTrieMapSync<RecordId, Arc<Record>>,
-    /// Records of the base that go. Only ever grows, so that a mark is its length.
-    removes: Vec<RecordId>,
+    puts: HashTrieMapSync<RecordId, Put>,
+    /// Versions of the base that go. Only ever grows, so that a mark is its length.
+    removes: Vec<Arc<Entry>>,
     /// Named operations of this draft. Only ever grows, too.
     done: Vec<(OperationId, Done)>,
     /// How often something was changed; and how often when the change that is being made began.
@@ -33,10 +34,17 @@ pub(crate) struct Draft<'a> {
     now: u64,
 }
 
+/// A version that is to be written.
+#[derive(Clone)]
+pub(crate) struct Put {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) record: Arc<Record>,
+}
+
 /// A moment of a draft, to go back to.
 pub(crate) struct Mark {
     names: Names,
-    puts: HashTrieMapSync<RecordId, Arc<Record>>,
+    puts: HashTrieMapSync<RecordId, Put>,
     removes: usize,
     done: usize,
 }
@@ -65,7 +73,7 @@ impl<'a> Draft<'a> {
     /// The record of an entry of this draft.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Option<Arc<Record>>, StoreError> {
         match self.puts.get(&entry.id) {
-            Some(record) => Ok(Some(Arc::clone(record))),
+            Some(put) => Ok(Some(Arc::clone(&put.record))),
             None => Ok(self.base.read(entry)?.map(Arc::new)),
         }
     }
@@ -74,8 +82,9 @@ impl<'a> Draft<'a> {
     pub(crate) fn put(&mut self, record: Record) -> RecordId {
         self.changes += 1;
         let id = RecordId::random();
-        let replaced = self.names.insert(Entry::of(id, &record));
-        self.puts.insert_mut(id, Arc::new(record));
+        let entry = Arc::new(Entry::of(id, self.names.place_for(&record.key), &record));
+        let replaced = self.names.insert(Arc::clone(&entry));
+        self.puts.insert_mut(id, Put { entry, record: Arc::new(record) });
         self.drop_version(replaced);
         id
     }
@@ -107,7 +116,7 @@ impl<'a> Draft<'a> {
         if let Some(entry) = entry
             && !self.puts.remove_mut(&entry.id)
         {
-            self.removes.push(entry.id);
+            self.removes.push(entry);
         }
     }
 
@@ -135,20 +144,24 @@ impl<'a> Draft<'a> {
     }
 
     /// What is to be written and removed.
-    pub(crate) fn changes(&self) -> (impl Iterator<Item = (&RecordId, &Arc<Record>)>, &[RecordId]) {
-        (self.puts.iter(), &self.removes)
+    pub(crate) fn changes(&self) -> (impl Iterator<Item = &Put>, &[Arc<Entry>]) {
+        (self.puts.values(), &self.removes)
     }
 
-    /// Seals the changes for the store.
-    pub(crate) fn seal(&self, epoch: u64) -> Result<Batch, StoreError> {
-        let puts = self
-            .puts
-            .iter()
-            .map(|(id, record)| Ok((*id, record.seal(&self.base.keys, id, epoch)?)))
-            .collect::<Result<_, StoreError>>()?;
-        let mut batch = Batch { puts, removes: self.removes.clone(), ..Batch::default() };
+    /// Seals the changes for the store. What they do to the keys is to be worked into the batch.
+    pub(crate) fn seal(&self, epoch: u64) -> Result<(Batch, Changes), StoreError> {
+        let (mut batch, mut changes) = (Batch::default(), Changes::default());
+        for entry in &self.removes {
+            batch.removes.push(entry.id);
+            changes.places.insert(entry.place, None);
+        }
+        for Put { entry, record } in self.puts.values() {
+            batch.puts.push((entry.id, record.seal(&entry.version_key, &entry.id, epoch)?));
+            let version = Version { id: entry.id, key: entry.version_key.clone() };
+            changes.places.insert(entry.place, Some(version));
+        }
         self.before.note(&mut batch, epoch, self.now, &self.done)?;
-        Ok(batch)
+        Ok((batch, changes))
     }
 
     /// The named operations of this draft.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::commit::Commits;
+use crate::commit::{Commits, Ledger};
 use crate::contract::{
     Command, CommandLimits, EncryptionStats, Export, Exported, Forget, Forgotten, Get, Limits, List, Listing,
     Memory, OperationId, Recall, RecallMode, RecallStats, Recalled, Remember, Remembered, Restore, Restored,
@@ -15,15 +15,21 @@ use crate::maintain::Maintainer;
 use crate::memory::{Bounds, CommandError};
 #[cfg(any(test, feature = "bench"))]
 use crate::open::open_on;
+#[cfg(feature = "bench")]
+use crate::open::open_slot;
 use crate::open::{Mode, Opened, open_store};
 use crate::open_error::OpenError;
 use crate::published::Published;
 use crate::records::RecordError;
 use crate::sealed::FORMAT_VERSION;
+#[cfg(feature = "bench")]
+use crate::seat::slot_path;
 use crate::seat::{Claim, Seat, store_path};
 use crate::state::State;
 use crate::store::StoreError;
 use crate::transfer::TransferError;
+#[cfg(any(test, feature = "bench"))]
+use crate::vault::SlotMedium;
 use crate::vault::Vault;
 use crate::{listing, memory, recall, records, transfer};
 
@@ -121,9 +127,10 @@ impl Engine {
         namespace: &str,
         limits: Limits,
         disk: Box<dyn redb::StorageBackend>,
+        slot: Box<dyn SlotMedium>,
     ) -> Result<Self, OpenError> {
         let seat = Seat::of(vault, namespace)?;
-        let opened = open_on(vault, namespace, &store_path(seat.dir()), disk)?;
+        let opened = open_on(vault, namespace, &store_path(seat.dir()), disk, slot)?;
         Self::on(opened, vault, &seat, limits)
     }
 
@@ -137,25 +144,28 @@ impl Engine {
         sync_takes: Duration,
         syncs: Arc<std::sync::atomic::AtomicU64>,
     ) -> Result<Self, OpenError> {
-        use crate::store::slow_disk::SlowDisk;
+        use crate::store::slow_disk::{SlowDisk, SlowSlot};
         drop(Self::open(vault, namespace, limits.clone())?);
         let path = store_path(Seat::of(vault, namespace)?.dir());
         let file = crate::files::open_private(&path).map_err(OpenError::io("open", &path))?;
+        let slot = open_slot(&slot_path(Seat::of(vault, namespace)?.dir()), &path)?;
+        let slot = Box::new(SlowSlot { slot, sync_takes, syncs: Arc::clone(&syncs) });
         let disk = redb::backends::FileBackend::new(file)
             .map_err(|error| OpenError::Store { path, source: error.into() })?;
-        Self::open_on(vault, namespace, limits, Box::new(SlowDisk::over(Box::new(disk), sync_takes, syncs)))
+        let disk = Box::new(SlowDisk::over(Box::new(disk), sync_takes, syncs));
+        Self::open_on(vault, namespace, limits, disk, slot)
     }
 
     fn on(opened: Opened, vault: &Vault, seat: &Seat, limits: Limits) -> Result<Self, OpenError> {
         let Opened { created, store, keys, names, epoch, operations, damaged, lock } = opened;
         let damaged = damaged.into_iter().map(|record| format!("record {}: {}", record.id, record.reason));
         let damaged = damaged.collect();
-        let published = Arc::new(Published::new(State::new(names, keys, Arc::clone(&store), epoch)));
+        let published = Arc::new(Published::new(State::new(names, Arc::clone(&store), epoch)));
         let maintainer = Maintainer::start(Arc::clone(&published))
             .map_err(|source| OpenError::Store { path: store_path(seat.dir()), source })?;
         let open = Open {
             _maintainer: maintainer,
-            commits: Commits::new(store, Arc::clone(&published), operations),
+            commits: Commits::new(store, Arc::clone(&published), Ledger { operations, keys }),
             published,
             _lock: lock,
             namespace: seat.namespace().to_owned(),

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::open_error::OpenError;
 
@@ -92,6 +92,12 @@ pub(crate) fn give_name(unfinished: &Path, path: &Path) -> Result<(), OpenError>
     named.map_err(OpenError::io("make", path))?;
     let dir = path.parent().unwrap_or(Path::new("."));
     sync_dir(dir).map_err(OpenError::io("sync the directory", dir))
+}
+
+/// The first name beside `path` that nothing has.
+pub(crate) fn free_name(path: &Path, kind: &str) -> PathBuf {
+    let named = |n: u32| path.with_file_name(format!("{kind}-{n}"));
+    (1..).map(named).find(|name| fs::symlink_metadata(name).is_err()).unwrap_or_else(|| named(0))
 }
 
 /// Makes the names in `dir` durable.

@@ -33,6 +33,7 @@ mod open;
 mod open_error;
 mod operations;
 mod path;
+mod places;
 #[cfg(test)]
 mod power_loss;
 mod published;

@@ -11,16 +11,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::files::{give_name, open_private};
+use parking_lot::Mutex;
+
+use crate::files::{free_name, give_name, make_durable, open_private};
 use crate::load::{Damaged, load_names};
 use crate::lock::{Remembers, StoreLock};
 use crate::open_error::OpenError;
 use crate::operations::Operations;
-use crate::sealed::{FORMAT_VERSION, RecordId};
-use crate::seat::{store_path, unfinished_path};
+use crate::sealed::FORMAT_VERSION;
+use crate::seat::{slot_path, store_path, unfinished_path};
 use crate::state::Names;
 use crate::store::{Batch, RedbStore, Store, StoreError};
-use crate::vault::{RecordKeys, UnsealError, Vault};
+use crate::vault::{Changes, SlotError, SlotMedium, StoreKeys, StoreKeysError, Vault};
 
 /// A process that is killed lets go of the lock beside the store an instant before it lets go of the
 /// store itself.
@@ -32,7 +34,7 @@ pub(crate) struct Opened {
     /// Whether this call made the store.
     pub(crate) created: bool,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) keys: RecordKeys,
+    pub(crate) keys: StoreKeys,
     pub(crate) names: Names,
     pub(crate) epoch: u64,
     pub(crate) operations: Operations,
@@ -40,6 +42,16 @@ pub(crate) struct Opened {
     pub(crate) damaged: Vec<Damaged>,
     /// Held for as long as the store is open.
     pub(crate) lock: Option<StoreLock>,
+}
+
+impl Opened {
+    /// Commits something while nobody else has the store.
+    pub(crate) fn commit(&mut self, mut batch: Batch, changes: &Changes) -> Result<(), StoreError> {
+        let epoch = self.store.next_epoch();
+        let sealed = self.keys.seal(&*self.store.snapshot()?, epoch, changes, &mut batch)?;
+        self.store.commit(&batch)?;
+        self.keys.committed(sealed).map_err(|error| StoreError::Unsettled(error.to_string().into()))
+    }
 }
 
 /// What to do where there is no store.
@@ -104,11 +116,12 @@ fn open_in(
         }
     }
     let mut store = look_at(file)?;
-    let loaded = load(vault, namespace, file, &store)?;
+    let mut loaded = load(vault, namespace, file, &store, open_slot(&slot_path(dir), file)?)?;
     if mode == Mode::Look {
         return if there { Ok(loaded.with(store, created)) } else { Err(OpenError::Unfinished(path)) };
     }
     store.accept().map_err(failed_at(file))?;
+    loaded.keys.accept().map_err(OpenError::io("write", &slot_path(dir)))?;
     if let Some(lock) = &mut lock {
         lock.remember_store().map_err(OpenError::io("write the lock in", dir))?;
     }
@@ -125,10 +138,12 @@ pub(crate) fn open_on(
     namespace: &str,
     path: &Path,
     disk: Box<dyn redb::StorageBackend>,
+    slot: Box<dyn SlotMedium>,
 ) -> Result<Opened, OpenError> {
     let mut store = RedbStore::open_on(disk).map_err(failed_at(path))?;
-    let loaded = load(vault, namespace, path, &store)?;
+    let mut loaded = load(vault, namespace, path, &store, slot)?;
     store.accept().map_err(failed_at(path))?;
+    loaded.keys.accept().map_err(OpenError::io("write the slot of", path))?;
     Ok(loaded.with(store, false))
 }
 
@@ -157,9 +172,20 @@ fn look_at(path: &Path) -> Result<RedbStore, OpenError> {
     }
 }
 
+/// The slot beside a store.
+pub(crate) fn open_slot(path: &Path, store: &Path) -> Result<Box<dyn SlotMedium>, OpenError> {
+    match File::options().read(true).write(true).open(path) {
+        Ok(file) => Ok(Box::new(Mutex::new(file))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(OpenError::SlotMissing { slot: path.to_owned(), store: store.to_owned() })
+        }
+        Err(error) => Err(OpenError::io("open", path)(error)),
+    }
+}
+
 /// What is read from a store to open it.
 struct Loaded {
-    keys: RecordKeys,
+    keys: StoreKeys,
     names: Names,
     epoch: u64,
     operations: Operations,
@@ -174,30 +200,46 @@ impl Loaded {
 }
 
 /// Checks that the keys are the store's and reads its names.
-fn load(vault: &Vault, namespace: &str, path: &Path, store: &RedbStore) -> Result<Loaded, OpenError> {
+fn load(
+    vault: &Vault,
+    namespace: &str,
+    path: &Path,
+    store: &RedbStore,
+    slot: Box<dyn SlotMedium>,
+) -> Result<Loaded, OpenError> {
     let failed = failed_at(path);
-    let keys = vault.record_keys(namespace, store.salt());
     let snapshot = store.snapshot().map_err(&failed)?;
-    let header = snapshot.record(&RecordId::HEADER).map_err(&failed)?;
-    let header = header.ok_or_else(|| failed(StoreError::Damaged("its header is missing".into())))?;
-    match keys.unseal(&RecordId::HEADER, &header) {
-        Ok(name) if name.as_slice() == namespace.as_bytes() => {}
-        Ok(_) | Err(UnsealError::Key) => return Err(OpenError::ForeignStore(path.to_owned())),
-        Err(error) => return Err(failed(StoreError::Damaged(format!("its header: {error}").into()))),
+    let dir = path.parent().unwrap_or(path);
+    let keys = StoreKeys::open(slot, &vault.slot_keys(dir), store.salt(), &*snapshot);
+    let keys = keys.map_err(|error| no_keys(error, dir, path))?;
+    if keys.namespace() != namespace {
+        return Err(OpenError::ForeignStore(path.to_owned()));
     }
-    let (names, damaged) = load_names(&*snapshot, &keys).map_err(&failed)?;
-    let epoch = snapshot.epoch();
-    let notes = store.notes().map_err(&failed)?;
-    let operations = Operations::load(vault.operation_key(namespace, store.salt()), notes);
-    Ok(Loaded { keys, names, epoch, operations, damaged })
+    let walked = keys.walk(&*snapshot).map_err(&failed)?;
+    let (names, damaged) = load_names(&*snapshot, walked.versions).map_err(&failed)?;
+    let operations = Operations::load(keys.operation_key(), store.notes().map_err(&failed)?);
+    Ok(Loaded { keys, names, epoch: snapshot.epoch(), operations, damaged })
 }
 
-/// Makes an empty store under its unfinished name. It gets its real one only once it is whole and on
-/// disk, so that a store that is found empty or cut is known to be damaged; and the lock file remembers
-/// it, so that a store that is not found is known to be lost.
-///
-/// It begins with a header record that holds the namespace's name: if that opens, the keys are the
-/// right ones.
+fn no_keys(error: StoreKeysError, dir: &Path, store: &Path) -> OpenError {
+    let (slot, store) = (slot_path(dir), store.to_owned());
+    match error {
+        StoreKeysError::Store(error) => failed_at(&store)(error),
+        StoreKeysError::Io(error) => OpenError::io("read", &slot)(error),
+        StoreKeysError::Slot(SlotError::Foreign | SlotError::OtherStore) => OpenError::ForeignStore(store),
+        StoreKeysError::Slot(SlotError::OtherFormat(found)) => {
+            OpenError::OtherFormat { path: slot, found: found.to_string(), supported: FORMAT_VERSION }
+        }
+        StoreKeysError::Slot(why @ (SlotError::Damaged | SlotError::KeyLost)) => {
+            OpenError::SlotDamaged { slot, store, reason: why.to_string() }
+        }
+        StoreKeysError::Slot(why) => OpenError::SlotOfAnotherMoment { slot, store, reason: why.to_string() },
+    }
+}
+
+/// Makes an empty store under its unfinished name, and its slot. It gets its real name only once it is whole
+/// and on disk, so that a store that is found empty or cut is known to be damaged; and the lock file
+/// remembers it, so that a store that is not found is known to be lost.
 fn create_store(
     vault: &Vault,
     namespace: &str,
@@ -209,10 +251,15 @@ fn create_store(
     // Left by a start that was cut short.
     file.set_len(0).map_err(OpenError::io("empty", unfinished))?;
     let store = RedbStore::create(file).map_err(failed)?;
-    let header = vault
-        .record_keys(namespace, store.salt())
-        .seal(&RecordId::HEADER, store.next_epoch(), namespace.as_bytes())
-        .ok_or_else(|| failed(StoreError::Fault("the header could not be sealed")))?;
-    store.commit(&Batch { puts: vec![(RecordId::HEADER, header)], ..Batch::default() }).map_err(failed)?;
+    let dir = unfinished.parent().unwrap_or(unfinished);
+    let made = StoreKeys::create(&vault.slot_keys(dir), store.salt(), namespace);
+    let (slot, head) = made.ok_or_else(|| failed(StoreError::Fault("the keys could not be sealed")))?;
+    let path = slot_path(dir);
+    // It may open a store that someone has moved away.
+    if path.try_exists().map_err(OpenError::io("look for", &path))? {
+        give_name(&path, &free_name(&path, "slot-set-aside"))?;
+    }
+    make_durable(&path, &slot)?;
+    store.commit(&Batch { head, ..Batch::default() }).map_err(failed)?;
     lock.remember_store().map_err(OpenError::io("write the lock beside", unfinished))
 }

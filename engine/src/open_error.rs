@@ -146,6 +146,49 @@ pub enum OpenError {
         reason: String,
     },
 
+    /// The slot beside a store is gone.
+    #[error(
+        "{} is missing, and without the key in it {} can't be opened: put it back if it was moved; if it is lost, \
+         see what `warm-mcp doctor` says, and restore the memories from a backup",
+        slot.display(), store.display()
+    )]
+    SlotMissing {
+        /// The file that should be there.
+        slot: PathBuf,
+        /// The store that it opens.
+        store: PathBuf,
+    },
+
+    /// The slot beside a store is damaged, and its copies too.
+    #[error(
+        "{} is damaged ({reason}), and without the key in it {} can't be opened: see what `warm-mcp doctor` says, \
+         and restore the memories from a backup",
+        slot.display(), store.display()
+    )]
+    SlotDamaged {
+        /// The slot.
+        slot: PathBuf,
+        /// The store that it opens.
+        store: PathBuf,
+        /// What is wrong, without its contents.
+        reason: String,
+    },
+
+    /// The store and its slot are not of one moment.
+    #[error(
+        "{} and {} do not belong together ({reason}): put back both files as they were at one moment, or restore \
+         the memories from a backup; nothing was changed",
+        store.display(), slot.display()
+    )]
+    SlotOfAnotherMoment {
+        /// The slot.
+        slot: PathBuf,
+        /// The store.
+        store: PathBuf,
+        /// What tells.
+        reason: String,
+    },
+
     /// The store was sealed under another store secret.
     #[error(
         "{} belongs to another data directory: it does not open with the keys in `keys`; put the file and \

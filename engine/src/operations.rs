@@ -153,12 +153,9 @@ impl Operations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vault::{Vault, VaultOptions};
 
     fn key() -> OperationKey {
-        let dir = tempfile::tempdir().unwrap();
-        let options = VaultOptions { data_dir: dir.path().join("d"), identity: None, passphrase: None };
-        Vault::open(&options).unwrap().operation_key("n", &[1; 16])
+        OperationKey::random()
     }
 
     fn id(counter: u64) -> OperationId {

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::contract::{Command, CommandLimits, Get, Limits, List, OperationId, Remember, Write, Written};
-use crate::seat::store_path;
+use crate::seat::{slot_path, store_path};
 use crate::store::simulated_disk::{At, Fault, SimulatedDisk, Survivors};
 use crate::vault::{Vault, VaultOptions};
 use crate::{Engine, Error};
@@ -138,11 +138,11 @@ struct Expected {
 
 impl Expected {
     fn on(home: &Home) -> Self {
-        let (disk, trees) = (SimulatedDisk::holding(&home.start), trees());
-        let engine = home.engine_on(&disk).unwrap();
+        let (disks, trees) = (home.disks(), trees());
+        let engine = home.engine_on(&disks).unwrap();
         let answers = (0..burst().len()).map(|step| send(&engine, &trees, 0, step).unwrap()).collect();
         assert_eq!(&tree(&engine, &root(0)), trees.last().unwrap(), "the model is the engine's");
-        let (writes, syncs) = disk.counts();
+        let (writes, syncs) = disks.store.counts();
         Self { trees, answers, writes, syncs }
     }
 
@@ -165,8 +165,14 @@ impl Expected {
 struct Home {
     _dir: tempfile::TempDir,
     vault: Vault,
-    /// A store that holds one memory, closed cleanly.
-    start: Vec<u8>,
+    /// A store that holds one memory, closed cleanly, and its slot.
+    start: (Vec<u8>, Vec<u8>),
+}
+
+/// The files of a store on one disk.
+struct Disks {
+    store: SimulatedDisk,
+    slot: SimulatedDisk,
 }
 
 impl Home {
@@ -179,17 +185,30 @@ impl Home {
             .remember(Remember { key: Some("old".into()), text: "kept".into(), ..Remember::default() })
             .unwrap();
         drop(engine);
-        let start = fs::read(store_path(&vault.namespace_dir("n"))).unwrap();
+        let at = vault.namespace_dir("n");
+        let start = (fs::read(store_path(&at)).unwrap(), fs::read(slot_path(&at)).unwrap());
         Self { _dir: dir, vault, start }
     }
 
-    fn engine_on(&self, disk: &SimulatedDisk) -> Option<Engine> {
-        Engine::open_on(&self.vault, "n", Limits::default(), Box::new(disk.clone())).ok()
+    fn disks(&self) -> Disks {
+        self.gated(|| {})
+    }
+
+    fn gated(&self, gate: impl Fn() + Send + Sync + 'static) -> Disks {
+        let store = SimulatedDisk::gated(&self.start.0, gate);
+        Disks { slot: store.beside(&self.start.1), store }
+    }
+
+    fn engine_on(&self, disks: &Disks) -> Option<Engine> {
+        let (store, slot) = (Box::new(disks.store.clone()), Box::new(disks.slot.clone()));
+        Engine::open_on(&self.vault, "n", Limits::default(), store, slot).ok()
     }
 
     /// Opens what survived as any start would.
-    fn engine_after(&self, surviving: &[u8]) -> Engine {
-        fs::write(store_path(&self.vault.namespace_dir("n")), surviving).unwrap();
+    fn engine_after(&self, surviving: &(Vec<u8>, Vec<u8>)) -> Engine {
+        let at = self.vault.namespace_dir("n");
+        fs::write(store_path(&at), &surviving.0).unwrap();
+        fs::write(slot_path(&at), &surviving.1).unwrap();
         Engine::open(&self.vault, "n", Limits::default()).expect("what survived opens")
     }
 }
@@ -215,12 +234,13 @@ fn root(writer: usize) -> String {
 /// Runs the burst with so many writers at once until it ends or the fault strikes; kills the process,
 /// and holds what survived to the promise.
 fn strike(home: &Home, expected: &Expected, writers: usize, at: At, fault: Fault, survivors: Survivors) {
-    let disk = SimulatedDisk::holding(&home.start).with_fault(at, fault);
+    let disks = home.disks();
+    let disk = disks.store.clone().with_fault(at, fault);
     let acknowledged: Vec<_> = (0..writers).map(|_| AtomicUsize::new(0)).collect();
     let ended = AtomicBool::new(false);
     let surviving = thread::scope(|scope| {
         scope.spawn(|| {
-            if let Some(engine) = home.engine_on(&disk) {
+            if let Some(engine) = home.engine_on(&disks) {
                 thread::scope(|scope| {
                     for (writer, acknowledged) in acknowledged.iter().enumerate() {
                         let engine = &engine;
@@ -238,7 +258,7 @@ fn strike(home: &Home, expected: &Expected, writers: usize, at: At, fault: Fault
             ended.store(true, Ordering::SeqCst);
         });
         disk.wait_frozen(|| ended.load(Ordering::SeqCst));
-        let surviving = disk.surviving(survivors);
+        let surviving = (disk.surviving(survivors), disks.slot.surviving(survivors));
         disk.kill();
         surviving
     });
@@ -303,8 +323,9 @@ fn after_a_failed_commit_the_store_is_opened_again_in_the_same_process() {
     let points: Vec<_> = writes.chain((9..=expected.syncs).step_by(6).map(At::Sync)).collect();
     let mut struck = 0;
     for &at in &points {
-        let disk = SimulatedDisk::holding(&home.start).with_fault(at, Fault::Fail);
-        let engine = home.engine_on(&disk).expect("the fault comes later");
+        let disks = home.disks();
+        disks.store.clone().with_fault(at, Fault::Fail);
+        let engine = home.engine_on(&disks).expect("the fault comes later");
         let failed = (0..burst().len()).find(|step| send(&engine, &expected.trees, 0, *step).is_err());
         // Runs differ by a few writes, so that the last points may come too late.
         let Some(done) = failed else { continue };
@@ -313,7 +334,7 @@ fn after_a_failed_commit_the_store_is_opened_again_in_the_same_process() {
         let refused = put(&engine, "more").unwrap_err();
         assert!(refused.to_string().contains("was shut after an earlier failure"), "{refused}");
         drop(engine);
-        let engine = home.engine_on(&disk).unwrap_or_else(|| panic!("{at:?}: it opens again"));
+        let engine = home.engine_on(&disks).unwrap_or_else(|| panic!("{at:?}: it opens again"));
         assert!(!engine.is_shut());
         expected.check(&engine, 0, done, &format!("{at:?}"));
         put(&engine, "more").unwrap();
@@ -339,12 +360,12 @@ fn sixteen_writers_at_once_share_one_sync_among_three_writes() {
             thread::sleep(Duration::from_millis(4));
         }
     };
-    let disk = SimulatedDisk::gated(&home.start, gate);
-    let engine = home.engine_on(&disk).unwrap();
+    let disks = home.gated(gate);
+    let (engine, disk) = (home.engine_on(&disks).unwrap(), &disks.store);
     let (_, before) = disk.counts();
     put(&engine, "alone").unwrap();
     let (_, alone) = disk.counts();
-    assert_eq!(alone - before, 2, "a commit is two syncs");
+    assert_eq!(alone - before, 3, "a commit is two syncs of the store and one of the slot");
     alive.store(WRITERS, Ordering::SeqCst);
     thread::scope(|scope| {
         for writer in 0..WRITERS {

@@ -90,10 +90,10 @@ impl IndexChanges {
     pub(crate) fn of(draft: &Draft<'_>) -> Self {
         let (puts, removes) = draft.changes();
         let mut puts: Vec<_> = puts.collect();
-        puts.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key));
+        puts.sort_by(|a, b| a.entry.key.cmp(&b.entry.key));
         Self {
-            added: puts.into_iter().map(|(id, record)| analyse_record(id, record)).collect(),
-            removed: removes.iter().map(|id| *id.as_bytes()).collect(),
+            added: puts.into_iter().map(|put| analyse_record(&put.entry.id, &put.record)).collect(),
+            removed: removes.iter().map(|entry| *entry.id.as_bytes()).collect(),
         }
     }
 }

@@ -10,10 +10,10 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::contract::Listed;
 use crate::path::is_tree_key;
-use crate::sealed::{RecordId, SealedRecord};
+use crate::sealed::RecordId;
 use crate::store::{Snapshot, StoreError};
 use crate::time::rfc3339;
-use crate::vault::RecordKeys;
+use crate::vault::RecordKey;
 
 /// The tag that every file of the memory tree carries. It follows from the name and is not stored.
 pub(crate) const FILE_TAG: &str = "memory-file";
@@ -78,31 +78,22 @@ impl Record {
         renamed
     }
 
-    /// Seals this version under a key of its own.
-    pub(crate) fn seal(
-        &self,
-        keys: &RecordKeys,
-        id: &RecordId,
-        epoch: u64,
-    ) -> Result<SealedRecord, StoreError> {
+    /// Seals this version under its key.
+    pub(crate) fn seal(&self, key: &RecordKey, id: &RecordId, epoch: u64) -> Result<Vec<u8>, StoreError> {
         let refused = |reason: &str| StoreError::Record { id: id.to_string().into(), reason: reason.into() };
         let payload =
             postcard::to_allocvec(self).map(Zeroizing::new).map_err(|_| refused("it can't be encoded"))?;
-        keys.seal(id, epoch, &payload).ok_or_else(|| refused("it is 4 GiB or longer"))
+        key.seal(id, epoch, &payload).ok_or_else(|| refused("it is 4 GiB or longer"))
     }
 
-    /// Reads one version, or `None` if the snapshot has none of that id.
-    pub(crate) fn read(
-        snapshot: &dyn Snapshot,
-        keys: &RecordKeys,
-        id: &RecordId,
-    ) -> Result<Option<Self>, StoreError> {
-        let Some(sealed) = snapshot.record(id)? else {
+    /// Reads the version of an entry, or `None` if the snapshot does not have it.
+    pub(crate) fn read(snapshot: &dyn Snapshot, entry: &Entry) -> Result<Option<Self>, StoreError> {
+        let Some(sealed) = snapshot.record(&entry.id)? else {
             return Ok(None);
         };
         let refused =
-            |reason: String| StoreError::Record { id: id.to_string().into(), reason: reason.into() };
-        let payload = keys.unseal(id, &sealed).map_err(|e| refused(e.to_string()))?;
+            |reason: String| StoreError::Record { id: entry.id.to_string().into(), reason: reason.into() };
+        let payload = entry.version_key.unseal(&entry.id, &sealed).map_err(|e| refused(e.to_string()))?;
         postcard::from_bytes(&payload).map(Some).map_err(|_| refused(MALFORMED.into()))
     }
 }
@@ -110,6 +101,9 @@ impl Record {
 /// What is kept in memory of the current version of a memory: everything but the text.
 pub(crate) struct Entry {
     pub(crate) id: RecordId,
+    /// Where the version's key lies in the key tree, and the key.
+    pub(crate) place: u64,
+    pub(crate) version_key: RecordKey,
     pub(crate) key: Arc<str>,
     pub(crate) title: Option<String>,
     pub(crate) tags: Vec<String>,
@@ -137,12 +131,14 @@ struct Glance<'a> {
 
 impl Entry {
     /// The entry of a sealed record, or why it does not open.
-    pub(crate) fn unseal(keys: &RecordKeys, id: RecordId, sealed: &SealedRecord) -> Result<Self, String> {
-        let payload = keys.unseal(&id, sealed).map_err(|error| error.to_string())?;
+    pub(crate) fn unseal(id: RecordId, place: u64, key: RecordKey, sealed: &[u8]) -> Result<Self, String> {
+        let payload = key.unseal(&id, sealed).map_err(|error| error.to_string())?;
         let glance: Glance<'_> = postcard::from_bytes(&payload).map_err(|_| MALFORMED.to_owned())?;
         let implied = is_tree_key(glance.key).then_some(FILE_TAG);
         Ok(Self {
             id,
+            place,
+            version_key: key,
             key: glance.key.into(),
             title: glance.title.map(Into::into),
             tags: glance.tags.into_iter().chain(implied).map(Into::into).collect(),
@@ -153,10 +149,13 @@ impl Entry {
         })
     }
 
-    pub(crate) fn of(id: RecordId, record: &Record) -> Self {
+    /// The entry of a new version, under a fresh key.
+    pub(crate) fn of(id: RecordId, place: u64, record: &Record) -> Self {
         let implied = is_tree_key(&record.key).then(|| FILE_TAG.to_owned());
         Self {
             id,
+            place,
+            version_key: RecordKey::random(),
             key: record.key.as_str().into(),
             title: record.title.clone(),
             tags: record.tags.iter().cloned().chain(implied).collect(),
@@ -170,7 +169,7 @@ impl Entry {
     /// An entry of nothing but a name and a size.
     #[cfg(test)]
     pub(crate) fn named(key: &str, bytes: u64) -> Self {
-        Self { bytes, ..Self::of(RecordId::random(), &Record::new(key.into(), String::new(), 0, 0)) }
+        Self { bytes, ..Self::of(RecordId::random(), 0, &Record::new(key.into(), String::new(), 0, 0)) }
     }
 
     pub(crate) fn is_file(&self) -> bool {
@@ -202,13 +201,9 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vault::{Vault, VaultOptions};
 
     #[test]
     fn an_entry_read_at_a_glance_equals_that_of_the_whole_record() {
-        let dir = tempfile::tempdir().unwrap();
-        let options = VaultOptions { data_dir: dir.path().join("d"), identity: None, passphrase: None };
-        let keys = Vault::open(&options).unwrap().record_keys("n", &[1; 16]);
         let plain = Record::new("/memories/a.md".into(), "text".into(), 5, 9);
         let mut full = Record::new("key".into(), String::new(), u64::MAX, 1);
         full.key_made_up = true;
@@ -217,14 +212,16 @@ mod tests {
         full.metadata = Some("{\"a\":1}".into());
         for record in [plain, full] {
             let id = RecordId::random();
-            let sealed = record.seal(&keys, &id, 3).unwrap();
-            let (glance, whole) = (Entry::unseal(&keys, id, &sealed).unwrap(), Entry::of(id, &record));
+            let whole = Entry::of(id, 7, &record);
+            let key = || whole.version_key.clone();
+            let sealed = record.seal(&key(), &id, 3).unwrap();
+            let glance = Entry::unseal(id, 7, key(), &sealed).unwrap();
             assert!(glance.listed() == whole.listed());
             assert_eq!(glance.metadata, whole.metadata);
             assert_eq!((glance.created_at, glance.updated_at), (whole.created_at, whole.updated_at));
             let mut broken = sealed.clone();
-            broken.blob[20] ^= 1;
-            assert!(Entry::unseal(&keys, id, &broken).is_err());
+            broken[20] ^= 1;
+            assert!(Entry::unseal(id, 7, key(), &broken).is_err());
         }
     }
 }

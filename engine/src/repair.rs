@@ -10,16 +10,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::files::{Made, give_name, is_temporary, make_durable};
+use crate::files::{Made, free_name, give_name, is_temporary, make_durable};
 use crate::lock::{Remembers, StoreLock};
 use crate::open::{Mode, Opened, open_store, open_under};
 use crate::open_error::OpenError;
-use crate::seat::{store_path, unfinished_path};
+use crate::seat::{slot_path, store_path, unfinished_path};
 use crate::store::{Batch, StoreError};
-use crate::vault::Vault;
+use crate::vault::{Changes, Vault};
 
-/// How a quarantine file begins; then come the records, encoded with postcard: id, sealed key, sealed record.
-const QUARANTINE_HEAD: &[u8] = b"warm quarantine, format 1\n";
+/// How a quarantine file begins; then come, encoded with postcard, the keys of the records in it, sealed
+/// together, and the records: id and sealed record.
+const QUARANTINE_HEAD: &[u8] = b"warm quarantine, format 2\n";
 
 /// Something wrong that can be put right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub enum Flaw {
     },
     /// The file of a store is damaged.
     DamagedStore(PathBuf),
+    /// The keys of a store are gone, damaged, or of another moment.
+    Keyless(PathBuf),
     /// The file of a store is gone.
     LostStore(PathBuf),
 }
@@ -61,6 +64,7 @@ impl fmt::Display for Flaw {
             }
             Self::LockGarbage(path) => write!(f, "{} holds what no warm-mcp wrote", path.display()),
             Self::DamagedStore(path) => write!(f, "{} is damaged", path.display()),
+            Self::Keyless(path) => write!(f, "{} can't be opened with the slot beside it", path.display()),
             Self::LostStore(path) => write!(f, "{} is missing although it was made", path.display()),
             Self::Records { store, count: 1 } => write!(f, "a record in {} does not open", store.display()),
             Self::Records { store, count } => write!(f, "{count} records in {} do not open", store.display()),
@@ -81,7 +85,7 @@ impl Flaw {
                 format!("rename {} to {}, once it was checked", path.display(), named.display())
             }
             Self::LockGarbage(path) => format!("put into {} what belongs there", path.display()),
-            Self::DamagedStore(path) => format!(
+            Self::DamagedStore(path) | Self::Keyless(path) => format!(
                 "set {} aside as it is, as {}; the memories in it are not served until they are restored from a \
                  backup",
                 path.display(),
@@ -129,8 +133,8 @@ impl Flaw {
                 let mended = if there { lock.remember_store() } else { lock.empty() };
                 mended.map_err(OpenError::io("write", path))
             }
-            Self::DamagedStore(_) | Self::LostStore(_) => make_way(vault, namespace, &dir),
-            Self::Records { store, .. } => quarantine(&open(vault, namespace, &dir)?, store),
+            Self::DamagedStore(_) | Self::Keyless(_) | Self::LostStore(_) => make_way(vault, namespace, &dir),
+            Self::Records { store, .. } => quarantine(&mut open(vault, namespace, &dir)?, store),
         }
     }
 }
@@ -184,6 +188,11 @@ pub fn find(vault: &Vault, namespace: &str) -> Result<Vec<Flaw>, OpenError> {
         Ok(opened) => flaws.push(Flaw::Records { store, count: opened.damaged.len() }),
         Err(OpenError::Unfinished(_)) => flaws.push(Flaw::Unfinished(unfinished)),
         Err(OpenError::StoreDamaged { path, .. }) => flaws.push(Flaw::DamagedStore(path)),
+        Err(
+            OpenError::SlotMissing { store, .. }
+            | OpenError::SlotDamaged { store, .. }
+            | OpenError::SlotOfAnotherMoment { store, .. },
+        ) => flaws.push(Flaw::Keyless(store)),
         Err(OpenError::StoreMissing(path)) => flaws.push(Flaw::LostStore(path)),
         // Another key or format: the store is whole, and named by whoever opens it.
         Err(_) => {}
@@ -200,10 +209,16 @@ fn open(vault: &Vault, namespace: &str, dir: &Path) -> Result<Opened, OpenError>
 fn make_way(vault: &Vault, namespace: &str, dir: &Path) -> Result<(), OpenError> {
     let mut lock = StoreLock::take(dir, Duration::ZERO)?;
     match open_under(vault, namespace, dir, Some(&mut lock), Mode::Look) {
-        Err(OpenError::StoreDamaged { .. }) => {
-            for file in [store_path(dir), unfinished_path(dir)] {
+        Err(
+            OpenError::StoreDamaged { .. }
+            | OpenError::SlotMissing { .. }
+            | OpenError::SlotDamaged { .. }
+            | OpenError::SlotOfAnotherMoment { .. },
+        ) => {
+            let files = [(store_path(dir), "set-aside"), (unfinished_path(dir), "set-aside")];
+            for (file, kind) in files.into_iter().chain([(slot_path(dir), "slot-set-aside")]) {
                 if file.try_exists().map_err(OpenError::io("look for", &file))? {
-                    give_name(&file, &free_name(&file, "set-aside"))?;
+                    give_name(&file, &free_name(&file, kind))?;
                 }
             }
         }
@@ -215,29 +230,28 @@ fn make_way(vault: &Vault, namespace: &str, dir: &Path) -> Result<(), OpenError>
 }
 
 /// Moves the records that do not open to a file of their own, which is on disk before they are gone here.
-fn quarantine(opened: &Opened, store: &Path) -> Result<(), OpenError> {
+fn quarantine(opened: &mut Opened, store: &Path) -> Result<(), OpenError> {
     let failed = |source: StoreError| OpenError::Store { path: store.to_owned(), source };
     let snapshot = opened.store.snapshot().map_err(failed)?;
-    let mut records = Vec::new();
+    let (mut records, mut changes) = (Vec::new(), Changes::default());
     for damaged in &opened.damaged {
         if let Some(sealed) = snapshot.record(&damaged.id).map_err(failed)? {
-            records.push((*damaged.id.as_bytes(), sealed.key, sealed.blob));
+            records.push((*damaged.id.as_bytes(), sealed));
         }
+        changes.places.extend(damaged.place.map(|place| (place, None)));
     }
+    let versions: Vec<_> = opened.keys.walk(&*snapshot).map_err(failed)?.versions;
+    let keys = versions.iter().filter(|(place, _)| changes.places.contains_key(place));
+    let keys = opened.keys.seal_aside(keys.map(|(_, version)| version));
+    let keys = keys.ok_or_else(|| failed(StoreError::Fault("the keys could not be sealed")))?;
     let path = free_name(store, "quarantine");
-    let bytes = postcard::to_extend(&records, QUARANTINE_HEAD.to_vec())
+    let bytes = postcard::to_extend(&(keys, records), QUARANTINE_HEAD.to_vec())
         .map_err(|_| failed(StoreError::Fault("the records could not be encoded")))?;
     if make_durable(&path, &bytes)? == Made::Before {
         return Err(OpenError::io("make", &path)(std::io::ErrorKind::AlreadyExists.into()));
     }
     let removes = opened.damaged.iter().map(|damaged| damaged.id).collect();
-    opened.store.commit(&Batch { removes, ..Batch::default() }).map_err(failed)
-}
-
-/// The first name beside `path` that nothing has.
-fn free_name(path: &Path, kind: &str) -> PathBuf {
-    let named = |n: u32| path.with_file_name(format!("{kind}-{n}"));
-    (1..).map(named).find(|name| fs::symlink_metadata(name).is_err()).unwrap_or_else(|| named(0))
+    opened.commit(Batch { removes, ..Batch::default() }, &changes).map_err(failed)
 }
 
 #[cfg(test)]
@@ -246,7 +260,7 @@ mod tests {
     use crate::Engine;
     use crate::contract::{Limits, Remember};
     use crate::sealed::RecordId;
-    use crate::vault::VaultOptions;
+    use crate::vault::{RecordKey, VaultOptions, Version};
 
     fn home() -> (tempfile::TempDir, Vault, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -273,17 +287,19 @@ mod tests {
     #[test]
     fn records_that_do_not_open_are_moved_to_a_private_file_with_every_sealed_byte() {
         let (_dir, vault, at) = home();
-        let opened = open(&vault, "n", &at).unwrap();
-        let foreign = crate::sealed::SealedRecord { blob: vec![7; 300], key: vec![9; 49] };
+        let mut opened = open(&vault, "n", &at).unwrap();
         let id = RecordId::random();
-        opened.store.commit(&Batch { puts: vec![(id, foreign)], ..Batch::default() }).unwrap();
+        let mut changes = Changes::default();
+        changes.places.insert(1, Some(Version { id, key: RecordKey::random() }));
+        opened.commit(Batch { puts: vec![(id, vec![7; 300])], ..Batch::default() }, &changes).unwrap();
         drop(opened);
         assert!(matches!(&find(&vault, "n").unwrap()[..], [Flaw::Records { count: 1, .. }]));
         mended(&vault);
         let kept = fs::read(at.join("quarantine-1")).unwrap();
         let records = kept.strip_prefix(QUARANTINE_HEAD).unwrap();
-        let records: Vec<([u8; 16], Vec<u8>, Vec<u8>)> = postcard::from_bytes(records).unwrap();
-        assert_eq!(records, [(*id.as_bytes(), vec![9; 49], vec![7; 300])]);
+        let (keys, records): (Vec<u8>, Vec<([u8; 16], Vec<u8>)>) = postcard::from_bytes(records).unwrap();
+        assert_eq!(records, [(*id.as_bytes(), vec![7; 300])]);
+        assert!(keys.len() > 48, "with the key of the one record");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::fmt;
 
 /// Version of everything that is written to disk.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 
 /// Length of a version token.
 pub(crate) const VERSION_DIGITS: usize = 16;
@@ -15,8 +15,8 @@ pub(crate) const VERSION_DIGITS: usize = 16;
 pub(crate) struct RecordId([u8; 16]);
 
 impl RecordId {
-    /// The header of a store: the one record that is no memory.
-    pub(crate) const HEADER: Self = Self([0; 16]);
+    /// Less than every id that is used.
+    pub(crate) const LEAST: Self = Self([0; 16]);
 
     pub(crate) fn random() -> Self {
         Self(random())
@@ -48,13 +48,21 @@ impl fmt::Debug for RecordId {
     }
 }
 
-/// What the store keeps of one record version.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct SealedRecord {
-    /// The record, sealed under its own key.
-    pub(crate) blob: Vec<u8>,
-    /// That key, sealed under the store's.
-    pub(crate) key: Vec<u8>,
+/// Names one node of a key tree: its level, from 0 for the leaves, and its number among those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NodeId(u64);
+
+impl NodeId {
+    const INDEX_BITS: u32 = 56;
+
+    /// `None` if the number is out of range.
+    pub(crate) fn new(level: u8, index: u64) -> Option<Self> {
+        (index >> Self::INDEX_BITS == 0).then_some(Self(u64::from(level) << Self::INDEX_BITS | index))
+    }
+
+    pub(crate) fn get(self) -> u64 {
+        self.0
+    }
 }
 
 /// Random bytes from the operating system.

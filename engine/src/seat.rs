@@ -110,6 +110,11 @@ pub(crate) fn store_path(dir: &Path) -> PathBuf {
     dir.join("store.redb")
 }
 
+/// The file of the keys that open the store in a directory.
+pub(crate) fn slot_path(dir: &Path) -> PathBuf {
+    dir.join("slot")
+}
+
 /// A store's name until it is whole.
 pub(crate) fn unfinished_path(dir: &Path) -> PathBuf {
     dir.join("store.new")

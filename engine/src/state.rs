@@ -9,10 +9,10 @@ use std::sync::{Arc, OnceLock};
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
 
 use crate::path::{ROOT, parents};
+use crate::places::Places;
 use crate::record::{Entry, Record};
 use crate::sealed::RecordId;
 use crate::store::{Snapshot, Store, StoreError};
-use crate::vault::RecordKeys;
 
 /// A name in the order of the tree: `/` comes before every other character, so that a directory's
 /// files follow each other. Held with `/` as the least byte, so that comparing is comparing bytes.
@@ -38,6 +38,7 @@ impl OrderedName {
 /// All names with their entries, and sums over them.
 #[derive(Clone, Default)]
 pub(crate) struct Names {
+    places: Places,
     by_name: RedBlackTreeMapSync<OrderedName, Arc<Entry>>,
     by_id: HashTrieMapSync<RecordId, Arc<Entry>>,
     files: u64,
@@ -45,8 +46,21 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Adds an entry, or replaces the one of its name and returns that.
-    pub(crate) fn insert(&mut self, entry: Entry) -> Option<Arc<Entry>> {
+    /// No names yet, and these places taken.
+    pub(crate) fn over(places: Places) -> Self {
+        Self { places, ..Self::default() }
+    }
+
+    /// Where the next version of the memory of this name is to lie.
+    pub(crate) fn place_for(&mut self, name: &str) -> u64 {
+        match self.get(name) {
+            Some(entry) => entry.place,
+            None => self.places.take(),
+        }
+    }
+
+    /// Adds an entry, or replaces the one of its name and returns that. Its place is taken already.
+    pub(crate) fn insert(&mut self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
         let name = OrderedName::new(&entry.key);
         let replaced = self.by_name.get(&name).cloned();
         if let Some(replaced) = &replaced {
@@ -55,7 +69,6 @@ impl Names {
         }
         self.files += u64::from(entry.is_file());
         self.text_bytes += entry.bytes;
-        let entry = Arc::new(entry);
         self.by_id.insert_mut(entry.id, Arc::clone(&entry));
         self.by_name.insert_mut(name, entry);
         replaced
@@ -72,6 +85,7 @@ impl Names {
         self.by_name.remove_mut(&name);
         self.by_id.remove_mut(&entry.id);
         self.discount(&entry);
+        self.places.give_back(entry.place);
         Some(entry)
     }
 
@@ -149,7 +163,6 @@ impl Names {
 /// only keep the store from using freed pages again.
 pub(crate) struct State {
     pub(crate) names: Names,
-    pub(crate) keys: RecordKeys,
     store: Arc<dyn Store>,
     epoch: u64,
     snapshot: OnceLock<Box<dyn Snapshot>>,
@@ -157,13 +170,13 @@ pub(crate) struct State {
 
 impl State {
     /// The names as of a commit of the store.
-    pub(crate) fn new(names: Names, keys: RecordKeys, store: Arc<dyn Store>, epoch: u64) -> Self {
-        Self { names, keys, store, epoch, snapshot: OnceLock::new() }
+    pub(crate) fn new(names: Names, store: Arc<dyn Store>, epoch: u64) -> Self {
+        Self { names, store, epoch, snapshot: OnceLock::new() }
     }
 
     /// The state that follows this one.
     pub(crate) fn next(&self, names: Names, epoch: u64) -> Self {
-        Self::new(names, self.keys.clone(), Arc::clone(&self.store), epoch)
+        Self::new(names, Arc::clone(&self.store), epoch)
     }
 
     /// Takes the store's snapshot, unless it is taken. False if the store has moved on since, so
@@ -187,7 +200,7 @@ impl State {
             return Ok(None);
         }
         match self.snapshot.get() {
-            Some(snapshot) => Record::read(&**snapshot, &self.keys, &entry.id),
+            Some(snapshot) => Record::read(&**snapshot, entry),
             None => Ok(None),
         }
     }
@@ -203,7 +216,7 @@ mod tests {
     fn a_directory_comes_before_names_that_only_begin_like_it() {
         let mut names = Names::default();
         for key in ["/memories/a-b", "/memories/a.txt", "/memories/a/z", "/memories/a/b/c"] {
-            names.insert(Entry::named(key, 1));
+            names.insert(Arc::new(Entry::named(key, 1)));
         }
         let under: Vec<_> = names.under("/memories/a").map(|e| e.key.to_string()).collect();
         assert_eq!(under, ["/memories/a/b/c", "/memories/a/z"]);
@@ -218,7 +231,7 @@ mod tests {
             let (mut names, mut plain) = (Names::default(), BTreeMap::new());
             for (key, bytes, insert) in steps {
                 if insert {
-                    prop_assert_eq!(names.insert(Entry::named(&key, bytes)).map(|e| e.bytes), plain.insert(key, bytes));
+                    prop_assert_eq!(names.insert(Arc::new(Entry::named(&key, bytes))).map(|e| e.bytes), plain.insert(key, bytes));
                 } else {
                     prop_assert_eq!(names.remove(&key).map(|e| e.bytes), plain.remove(&key));
                 }

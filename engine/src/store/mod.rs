@@ -17,15 +17,23 @@ use std::sync::Arc;
 
 pub(crate) use self::redb::RedbStore;
 use crate::contract::ErrorCode;
-use crate::sealed::{FORMAT_VERSION, RecordId, SealedRecord};
+use crate::sealed::{FORMAT_VERSION, NodeId, RecordId};
 
 /// Changes that are committed together or not at all.
 #[derive(Default)]
 pub(crate) struct Batch {
-    /// Records to add, each under an id of its own.
-    pub(crate) puts: Vec<(RecordId, SealedRecord)>,
-    /// Records to remove, with their keys.
+    /// Sealed records to add, each under an id of its own.
+    pub(crate) puts: Vec<(RecordId, Vec<u8>)>,
+    /// Records to remove.
     pub(crate) removes: Vec<RecordId>,
+    /// The sealed head of the store as of this commit.
+    pub(crate) head: Vec<u8>,
+    /// Sealed nodes of the key tree to write, or to remove.
+    pub(crate) nodes: Vec<(NodeId, Option<Vec<u8>>)>,
+    /// Sealed pieces of derived data to write, or to remove, by the leaf that they are derived from.
+    pub(crate) pieces: Vec<(u64, Option<Vec<u8>>)>,
+    /// Sealed entries to add to the log.
+    pub(crate) log: Vec<(u64, Vec<u8>)>,
     /// The sealed note on the operations in this commit, kept under the commit's epoch.
     pub(crate) note: Option<Vec<u8>>,
     /// Epochs whose notes are no longer needed.
@@ -62,11 +70,23 @@ pub(crate) trait Snapshot: Send + Sync {
     /// The epoch of the last commit in it; 0 before the first.
     fn epoch(&self) -> u64;
 
-    /// One record, or `None` if there is none of that id.
-    fn record(&self, id: &RecordId) -> Result<Option<SealedRecord>, StoreError>;
+    /// One sealed record, or `None` if there is none of that id.
+    fn record(&self, id: &RecordId) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// At most so many records with the ids that follow `after`, in ascending order.
-    fn rows_after(&self, after: &RecordId, most: usize) -> Result<Vec<(RecordId, SealedRecord)>, StoreError>;
+    /// At most so many sealed records with the ids that follow `after`, in ascending order.
+    fn rows_after(&self, after: &RecordId, most: usize) -> Result<Vec<(RecordId, Vec<u8>)>, StoreError>;
+
+    /// The sealed head of the store; `None` before the first commit.
+    fn head(&self) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// A sealed node of the key tree, or `None` if there is none of that name.
+    fn node(&self, id: NodeId) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// The sealed piece that was derived from a leaf, or `None` if there is none.
+    fn piece(&self, leaf: u64) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// At most so many sealed entries of the log from number `from` on.
+    fn log(&self, from: u64, most: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
 }
 
 /// Why the store could not read or write.

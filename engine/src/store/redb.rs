@@ -6,12 +6,12 @@
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `meta` | name | `format` and `epoch` (u64, little-endian), `salt` (16 bytes) |
-//! | `records` | record id | length of the sealed key (u8), sealed key, sealed record |
+//! | `meta` | name | `format` and `epoch` (u64, little-endian), `salt` (16 bytes), `head` (sealed) |
+//! | `records` | record id | sealed record |
+//! | `nodes` | level and number of a key node (u64) | sealed node |
+//! | `pieces` | number of a leaf of the key tree (u64) | sealed piece of derived data |
+//! | `log` | number (u64) | sealed entry |
 //! | `operations` | epoch (u64) | sealed note |
-//!
-//! A record and its key are one row: a table more would cost each commit another B-tree's pages,
-//! which for small memories is a third of the file.
 
 use std::fs::File;
 use std::ops::Bound;
@@ -19,16 +19,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::backends::FileBackend;
 use redb::{
-    AccessGuard, Builder, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable,
-    StorageBackend, TableDefinition, WriteTransaction,
+    AccessGuard, Builder, Database, DatabaseError, ReadOnlyTable, ReadTransaction, ReadableDatabase,
+    ReadableTable, StorageBackend, TableDefinition, WriteTransaction,
 };
 
 use super::overlay::Overlay;
 use super::{Batch, Snapshot, Store, StoreError};
-use crate::sealed::{FORMAT_VERSION, RecordId, SealedRecord, random};
+use crate::sealed::{FORMAT_VERSION, NodeId, RecordId, random};
 
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 const RECORDS: TableDefinition<'static, &[u8; 16], &[u8]> = TableDefinition::new("records");
+const NODES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("nodes");
+const PIECES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("pieces");
+const LOG: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("log");
 const OPERATIONS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("operations");
 
 /// redb's page cache. Records are small and read once, so a larger one only costs memory.
@@ -56,7 +59,9 @@ impl RedbStore {
             meta.insert("epoch", 0u64.to_le_bytes().as_slice())?;
             meta.insert("salt", store.salt.as_slice())?;
             transaction.open_table(RECORDS)?;
-            transaction.open_table(OPERATIONS)?;
+            for table in [NODES, PIECES, LOG, OPERATIONS] {
+                transaction.open_table(table)?;
+            }
         }
         transaction.commit()?;
         Ok(store)
@@ -122,7 +127,8 @@ impl Store for RedbStore {
         let transaction = self.database.begin_read()?;
         let epoch = transaction.open_table(META)?.get("epoch")?;
         let epoch = epoch.and_then(|epoch| epoch.value().try_into().ok()).map_or(0, u64::from_le_bytes);
-        Ok(Box::new(RedbSnapshot { epoch, records: transaction.open_table(RECORDS)? }))
+        let records = transaction.open_table(RECORDS)?;
+        Ok(Box::new(RedbSnapshot { epoch, records, transaction }))
     }
 
     fn salt(&self) -> &[u8; 16] {
@@ -153,10 +159,15 @@ impl Store for RedbStore {
                 records.remove(id.as_bytes())?;
             }
             for (id, sealed) in &batch.puts {
-                records.insert(id.as_bytes(), row(sealed)?.as_slice())?;
+                records.insert(id.as_bytes(), sealed.as_slice())?;
             }
-            transaction.open_table(META)?.insert("epoch", epoch.to_le_bytes().as_slice())?;
+            let mut meta = transaction.open_table(META)?;
+            meta.insert("epoch", epoch.to_le_bytes().as_slice())?;
+            meta.insert("head", batch.head.as_slice())?;
             // A table that is not touched costs the commit no page.
+            replace(&transaction, NODES, batch.nodes.iter().map(|(id, sealed)| (id.get(), sealed.as_deref())))?;
+            replace(&transaction, PIECES, batch.pieces.iter().map(|(leaf, piece)| (*leaf, piece.as_deref())))?;
+            replace(&transaction, LOG, batch.log.iter().map(|(number, entry)| (*number, Some(&entry[..]))))?;
             if batch.note.is_some() || !batch.stale_notes.is_empty() {
                 let mut operations = transaction.open_table(OPERATIONS)?;
                 for epoch in &batch.stale_notes {
@@ -180,9 +191,40 @@ impl Store for RedbStore {
     }
 }
 
+/// Writes the rows that are given, and removes those that are given as nothing.
+fn replace<'a>(
+    transaction: &WriteTransaction,
+    table: TableDefinition<'static, u64, &'static [u8]>,
+    rows: impl Iterator<Item = (u64, Option<&'a [u8]>)>,
+) -> Result<(), StoreError> {
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return Ok(());
+    }
+    let mut table = transaction.open_table(table)?;
+    for (key, row) in rows {
+        match row {
+            Some(row) => drop(table.insert(key, row)?),
+            None => drop(table.remove(key)?),
+        }
+    }
+    Ok(())
+}
+
 struct RedbSnapshot {
     epoch: u64,
     records: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
+    transaction: ReadTransaction,
+}
+
+impl RedbSnapshot {
+    fn row(
+        &self,
+        table: TableDefinition<'static, u64, &'static [u8]>,
+        key: u64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.transaction.open_table(table)?.get(key)?.map(|row| row.value().to_vec()))
+    }
 }
 
 impl Snapshot for RedbSnapshot {
@@ -190,16 +232,39 @@ impl Snapshot for RedbSnapshot {
         self.epoch
     }
 
-    fn record(&self, id: &RecordId) -> Result<Option<SealedRecord>, StoreError> {
-        Ok(self.records.get(id.as_bytes())?.map(|row| split(row.value())))
+    fn record(&self, id: &RecordId) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.records.get(id.as_bytes())?.map(|row| row.value().to_vec()))
     }
 
-    fn rows_after(&self, after: &RecordId, most: usize) -> Result<Vec<(RecordId, SealedRecord)>, StoreError> {
+    fn rows_after(&self, after: &RecordId, most: usize) -> Result<Vec<(RecordId, Vec<u8>)>, StoreError> {
         let rows = self.records.range::<&[u8; 16]>((Bound::Excluded(after.as_bytes()), Bound::Unbounded))?;
         rows.take(most)
             .map(|row| {
                 let (id, sealed) = row?;
-                Ok((RecordId::from_bytes(*id.value()), split(sealed.value())))
+                Ok((RecordId::from_bytes(*id.value()), sealed.value().to_vec()))
+            })
+            .collect()
+    }
+
+    fn head(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.transaction.open_table(META)?.get("head")?.map(|head| head.value().to_vec()))
+    }
+
+    fn node(&self, id: NodeId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.row(NODES, id.get())
+    }
+
+    fn piece(&self, leaf: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        self.row(PIECES, leaf)
+    }
+
+    fn log(&self, from: u64, most: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let log = self.transaction.open_table(LOG)?;
+        let entries = log.range(from..)?.take(most);
+        entries
+            .map(|row| {
+                let (number, entry) = row?;
+                Ok((number.value(), entry.value().to_vec()))
             })
             .collect()
     }
@@ -207,18 +272,6 @@ impl Snapshot for RedbSnapshot {
 
 fn disk(file: File) -> Result<Box<dyn StorageBackend>, StoreError> {
     Ok(Box::new(FileBackend::new(file)?))
-}
-
-fn row(sealed: &SealedRecord) -> Result<Vec<u8>, StoreError> {
-    let length = u8::try_from(sealed.key.len()).map_err(|_| damaged("a sealed key is too long"))?;
-    Ok([&[length], sealed.key.as_slice(), sealed.blob.as_slice()].concat())
-}
-
-/// A row that was not written by [`row`] gives parts that do not open, and is named by the opener.
-fn split(row: &[u8]) -> SealedRecord {
-    let (length, rest) = row.split_first().unwrap_or((&0, &[]));
-    let (key, blob) = rest.split_at(usize::from(*length).min(rest.len()));
-    SealedRecord { key: key.to_vec(), blob: blob.to_vec() }
 }
 
 fn damaged(reason: &str) -> StoreError {
@@ -318,7 +371,7 @@ mod tests {
         let before = std::fs::read(&path).unwrap();
         let store = look(&path).unwrap();
         assert!(matches!(store.commit(&Batch::default()), Err(StoreError::OnlyLookedAt)));
-        assert!(store.snapshot().unwrap().rows_after(&RecordId::HEADER, 1).unwrap().is_empty());
+        assert!(store.snapshot().unwrap().rows_after(&RecordId::LEAST, 1).unwrap().is_empty());
         drop(store);
         assert!(std::fs::read(&path).unwrap() == before);
     }

@@ -1,4 +1,4 @@
-//! A disk for tests whose cache is lost with its power.
+//! A disk for tests whose cache is lost with its power. It may hold several files.
 //!
 //! What is written is read back at once and is on the medium only after a sync, as with a real one. At a
 //! chosen write or sync the disk [fails or freezes](Fault); [`SimulatedDisk::surviving`] is then what
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use redb::StorageBackend;
+
+use crate::vault::SlotMedium;
 
 #[path = "../../tests/common/seeded.rs"]
 mod seeded;
@@ -45,9 +47,9 @@ pub(crate) enum Survivors {
     Torn(u64),
 }
 
-/// See the module. Clones are of one disk.
+/// One file of a disk; see the module. Clones are of the same file.
 #[derive(Clone)]
-pub(crate) struct SimulatedDisk(Arc<Disk>);
+pub(crate) struct SimulatedDisk(Arc<Disk>, usize);
 
 struct Disk {
     state: Mutex<State>,
@@ -55,12 +57,23 @@ struct Disk {
     gate: Box<dyn Fn() + Send + Sync>,
 }
 
-struct State {
+struct Contents {
     /// As it is read.
     now: Vec<u8>,
     /// As it is on the medium.
     medium: Vec<u8>,
     pending: Vec<Pending>,
+}
+
+impl Contents {
+    fn of(bytes: &[u8]) -> Self {
+        Self { now: bytes.to_vec(), medium: bytes.to_vec(), pending: Vec::new() }
+    }
+}
+
+struct State {
+    files: Vec<Contents>,
+    /// Of all files together.
     writes: u64,
     syncs: u64,
     fault: Option<(At, Fault)>,
@@ -81,16 +94,21 @@ impl SimulatedDisk {
     /// A disk of which every sync lasts as long as `gate`.
     pub(crate) fn gated(bytes: &[u8], gate: impl Fn() + Send + Sync + 'static) -> Self {
         let state = State {
-            now: bytes.to_vec(),
-            medium: bytes.to_vec(),
-            pending: Vec::new(),
+            files: vec![Contents::of(bytes)],
             writes: 0,
             syncs: 0,
             fault: None,
             frozen: false,
             killed: false,
         };
-        Self(Arc::new(Disk { state: Mutex::new(state), changed: Condvar::new(), gate: Box::new(gate) }))
+        Self(Arc::new(Disk { state: Mutex::new(state), changed: Condvar::new(), gate: Box::new(gate) }), 0)
+    }
+
+    /// Another file on the same disk.
+    pub(crate) fn beside(&self, bytes: &[u8]) -> Self {
+        let mut state = self.0.state.lock();
+        state.files.push(Contents::of(bytes));
+        Self(Arc::clone(&self.0), state.files.len() - 1)
     }
 
     pub(crate) fn with_fault(self, at: At, fault: Fault) -> Self {
@@ -121,10 +139,11 @@ impl SimulatedDisk {
     /// What is found on the medium once the power is gone.
     pub(crate) fn surviving(&self, survivors: Survivors) -> Vec<u8> {
         let state = self.0.state.lock();
+        let state = &state.files[self.1];
         let mut random = match survivors {
             Survivors::Nothing => return state.medium.clone(),
             Survivors::Everything => return state.now.clone(),
-            Survivors::Torn(seed) => Seeded(seed),
+            Survivors::Torn(seed) => Seeded(seed ^ (self.1 as u64) << 32),
         };
         let mut medium = state.medium.clone();
         let lengths = state.pending.iter().filter_map(|pending| match pending {
@@ -189,11 +208,12 @@ fn dead() -> io::Error {
 
 impl StorageBackend for SimulatedDisk {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.alive()?.now.len() as u64)
+        Ok(self.0.alive()?.files[self.1].now.len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let state = self.0.alive()?;
+        let state = &state.files[self.1];
         let from = usize::try_from(offset).map_err(io::Error::other)?;
         let bytes = from.checked_add(out.len()).and_then(|to| state.now.get(from..to));
         out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
@@ -202,6 +222,7 @@ impl StorageBackend for SimulatedDisk {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.0.alive()?;
+        let state = &mut state.files[self.1];
         let length = usize::try_from(len).map_err(io::Error::other)?;
         state.now.resize(length, 0);
         state.pending.push(Pending::Length(length));
@@ -215,6 +236,7 @@ impl StorageBackend for SimulatedDisk {
         self.0.strike(state, at)?;
         (self.0.gate)();
         let mut state = self.0.alive()?;
+        let state = &mut state.files[self.1];
         state.medium = state.now.clone();
         state.pending.clear();
         Ok(())
@@ -228,6 +250,7 @@ impl StorageBackend for SimulatedDisk {
         if state.fault == Some((at, Fault::Fail)) {
             return self.0.strike(guard, at);
         }
+        let state = &mut state.files[self.1];
         let from = usize::try_from(offset).map_err(io::Error::other)?;
         let to = from + data.len();
         if to > state.now.len() {
@@ -243,6 +266,20 @@ impl StorageBackend for SimulatedDisk {
     }
 }
 
+impl SlotMedium for SimulatedDisk {
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        StorageBackend::read(self, offset, bytes)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        StorageBackend::write(self, offset, bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
 impl fmt::Debug for SimulatedDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SimulatedDisk").finish_non_exhaustive()
@@ -252,10 +289,14 @@ impl fmt::Debug for SimulatedDisk {
 #[test]
 fn what_is_not_synced_may_be_lost_or_kept_sector_by_sector_and_what_is_synced_stays() {
     let disk = SimulatedDisk::holding(&[0; 4 * SECTOR]);
-    disk.write(0, &[1; SECTOR]).unwrap();
+    let beside = disk.beside(&[0; SECTOR]);
+    let write = |file: &SimulatedDisk, at, bytes: &[u8]| StorageBackend::write(file, at, bytes).unwrap();
+    write(&disk, 0, &[1; SECTOR]);
+    write(&beside, 0, &[1; SECTOR]);
     disk.sync_data().unwrap();
-    disk.write(0, &[2; 4 * SECTOR]).unwrap();
-    disk.write(SECTOR as u64, &[3; SECTOR]).unwrap();
+    assert_eq!(beside.surviving(Survivors::Nothing), [0; SECTOR], "a sync is of one file");
+    write(&disk, 0, &[2; 4 * SECTOR]);
+    write(&disk, SECTOR as u64, &[3; SECTOR]);
     assert_eq!(disk.surviving(Survivors::Nothing)[..2 * SECTOR], [[1; SECTOR], [0; SECTOR]].concat());
     assert_eq!(disk.surviving(Survivors::Everything)[SECTOR], 3);
     let mut seen = std::collections::BTreeSet::new();

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use redb::StorageBackend;
 
+use crate::vault::SlotMedium;
+
 /// See the module. It is used by one process alone, so it takes no lock.
 #[derive(Debug)]
 pub(crate) struct SlowDisk {
@@ -44,5 +46,28 @@ impl StorageBackend for SlowDisk {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.disk.write(offset, data)
+    }
+}
+
+/// A slot whose syncs take longer, as its disk's do.
+pub(crate) struct SlowSlot {
+    pub(crate) slot: Box<dyn SlotMedium>,
+    pub(crate) sync_takes: Duration,
+    pub(crate) syncs: Arc<AtomicU64>,
+}
+
+impl SlotMedium for SlowSlot {
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.slot.read(offset, bytes)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.slot.write(offset, bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        thread::sleep(self.sync_takes);
+        self.slot.sync()
     }
 }

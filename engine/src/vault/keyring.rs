@@ -20,10 +20,9 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use super::operation_key::OperationKey;
 use super::proof::Prover;
-use super::record_keys::RecordKeys;
 use super::secret::{Key, Passphrase};
+use super::slot::SlotKeys;
 use crate::files::read_small;
 use crate::open_error::OpenError;
 use crate::sealed::{FORMAT_VERSION, hex};
@@ -66,25 +65,20 @@ impl Keyring {
         hex(&mac.finalize().into_bytes()[..16])
     }
 
-    /// The keys that seal the records of a namespace in the store that has this salt.
-    pub(super) fn record_keys(&self, namespace: &str, salt: &[u8; 16]) -> RecordKeys {
-        RecordKeys::new(self.derive(Some(salt), b"warm record keys\0", namespace))
-    }
-
-    /// The key that seals the notes on operations in the store that has this salt.
-    pub(super) fn operation_key(&self, namespace: &str, salt: &[u8; 16]) -> OperationKey {
-        OperationKey::new(self.derive(Some(salt), b"warm operations\0", namespace))
+    /// The keys that seal the slot of the store in the directory of this name.
+    pub(super) fn slot_keys(&self, directory_name: &str) -> SlotKeys {
+        SlotKeys { current: self.derive(b"warm slot\0", directory_name), previous: None }
     }
 
     /// What proves to another process that this one may open the namespace.
     pub(super) fn prover(&self, namespace: &str) -> Prover {
-        Prover::new(self.derive(None, b"warm local socket\0", namespace))
+        Prover::new(self.derive(b"warm local socket\0", namespace))
     }
 
-    fn derive(&self, salt: Option<&[u8; 16]>, purpose: &[u8], namespace: &str) -> Key {
+    fn derive(&self, purpose: &[u8], name: &str) -> Key {
         let mut key = Key([0; 32]);
-        Hkdf::<Sha256>::new(salt.map(<[u8; 16]>::as_slice), &self.store_secret.0)
-            .expand_multi_info(&[purpose, namespace.as_bytes()], &mut key.0)
+        Hkdf::<Sha256>::new(None, &self.store_secret.0)
+            .expand_multi_info(&[purpose, name.as_bytes()], &mut key.0)
             .expect("32 bytes are within HKDF's reach");
         key
     }
@@ -230,11 +224,8 @@ mod tests {
         assert_eq!(a.directory_name("x"), a.directory_name("x"));
         assert_ne!(a.directory_name("x"), a.directory_name("y"));
         assert_ne!(a.directory_name("x"), b.directory_name("x"));
-        let id = crate::sealed::RecordId::random();
-        let sealed = a.record_keys("x", &[1; 16]).seal(&id, 1, b"p").unwrap();
-        assert!(a.record_keys("x", &[1; 16]).unseal(&id, &sealed).is_ok());
-        assert!(a.record_keys("x", &[2; 16]).unseal(&id, &sealed).is_err(), "another store's salt");
-        assert!(a.record_keys("y", &[1; 16]).unseal(&id, &sealed).is_err());
-        assert!(b.record_keys("x", &[1; 16]).unseal(&id, &sealed).is_err());
+        assert!(a.slot_keys("x").current == a.slot_keys("x").current);
+        assert!(a.slot_keys("x").current != a.slot_keys("y").current);
+        assert!(a.slot_keys("x").current != b.slot_keys("x").current);
     }
 }

@@ -10,27 +10,32 @@
 //! identity.txt            the age identity, unless it is kept elsewhere
 //! keys/recipients.age     the keyring, wrapped for key recipients
 //! keys/passphrase-1.age   the keyring, wrapped for a passphrase
-//! stores/<hash>/          one directory per namespace
+//! stores/<hash>/          one directory per namespace: the store, its slot and its lock
 //! ```
 
 mod archive_key;
 mod identity;
+mod key_tree;
 mod keyring;
 mod open;
 mod operation_key;
 mod padding;
 mod proof;
-mod record_keys;
+mod record_key;
 mod seal;
 mod secret;
 mod session;
+mod slot;
+mod store_keys;
 
 pub use archive_key::ArchiveKey;
 pub(crate) use archive_key::UnopenedArchive;
 pub use open::{Vault, VaultOptions};
 pub(crate) use operation_key::OperationKey;
 pub use proof::Prover;
-pub(crate) use record_keys::RecordKeys;
-pub(crate) use seal::UnsealError;
+pub(crate) use key_tree::{Changes, Version};
+pub(crate) use record_key::RecordKey;
 pub use secret::Passphrase;
 pub use session::{Opener, Sealer};
+pub(crate) use slot::{SlotError, SlotMedium};
+pub(crate) use store_keys::{StoreKeys, StoreKeysError};

@@ -8,10 +8,9 @@ use age::Recipient;
 
 use super::identity;
 use super::keyring::Keyring;
-use super::operation_key::OperationKey;
 use super::proof::Prover;
-use super::record_keys::RecordKeys;
 use super::secret::Passphrase;
+use super::slot::SlotKeys;
 use crate::files::{Made, make_durable, open_private, private_dir, read_small, sweep};
 use crate::open_error::OpenError;
 use crate::sealed::FORMAT_VERSION;
@@ -214,14 +213,9 @@ impl Vault {
         lock_keys(&Layout(&self.data_dir))
     }
 
-    /// What seals the records of a namespace in the store that has this salt.
-    pub(crate) fn record_keys(&self, namespace: &str, salt: &[u8; 16]) -> RecordKeys {
-        self.keyring.record_keys(namespace, salt)
-    }
-
-    /// What seals the notes on operations in the store of a namespace that has this salt.
-    pub(crate) fn operation_key(&self, namespace: &str, salt: &[u8; 16]) -> OperationKey {
-        self.keyring.operation_key(namespace, salt)
+    /// The keys that seal the slot of the store in this directory.
+    pub(crate) fn slot_keys(&self, dir: &Path) -> SlotKeys {
+        self.keyring.slot_keys(&dir.file_name().unwrap_or_default().to_string_lossy())
     }
 
     /// What proves to another process on this machine that this one may open the namespace.

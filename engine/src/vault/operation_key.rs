@@ -1,18 +1,13 @@
 //! The seal of the notes that say which operations were made.
 //!
-//! XChaCha20-Poly1305 under a key that is derived from the store secret, the namespace and the store's
-//! salt, with a random nonce; the epoch of the commit and the format version are associated data.
-//!
-//! ```text
-//! sealed note = format (u8) | nonce (24) | ciphertext and tag
-//! ```
+//! XChaCha20-Poly1305 under a key that is derived from the secret in the store's head, with a random nonce;
+//! the epoch of the commit and the format version are associated data.
 
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use zeroize::Zeroizing;
 
-use super::seal::{BLOB_FORMAT, UnsealError};
+use super::seal::{UnsealError, open_with_nonce, seal_with_nonce};
 use super::secret::Key;
-use crate::sealed::{FORMAT_VERSION, random};
+use crate::sealed::FORMAT_VERSION;
 
 /// Seals and opens the notes of one store.
 #[derive(Clone, Debug)]
@@ -25,30 +20,19 @@ impl OperationKey {
         Self { key }
     }
 
+    #[cfg(test)]
+    pub(crate) fn random() -> Self {
+        Self::new(Key::random())
+    }
+
     /// Seals the note of a commit. `None` if it is too long to be sealed at once.
     pub(crate) fn seal(&self, epoch: u64, note: &[u8]) -> Option<Vec<u8>> {
-        let nonce: [u8; 24] = random();
-        let sealed = self
-            .cipher()
-            .encrypt(XNonce::from_slice(&nonce), Payload { msg: note, aad: &associated_data(epoch) })
-            .ok()?;
-        Some([&[BLOB_FORMAT], nonce.as_slice(), &sealed].concat())
+        seal_with_nonce(&self.key, &associated_data(epoch), note)
     }
 
     /// Opens what [`OperationKey::seal`] made for the same epoch.
-    pub(crate) fn unseal(&self, epoch: u64, sealed: &[u8]) -> Result<Vec<u8>, UnsealError> {
-        let (format, rest) = sealed.split_first().ok_or(UnsealError::Seal)?;
-        if *format != BLOB_FORMAT {
-            return Err(UnsealError::OtherFormat);
-        }
-        let (nonce, sealed) = rest.split_first_chunk::<24>().ok_or(UnsealError::Seal)?;
-        self.cipher()
-            .decrypt(XNonce::from_slice(nonce), Payload { msg: sealed, aad: &associated_data(epoch) })
-            .map_err(|_| UnsealError::Seal)
-    }
-
-    fn cipher(&self) -> XChaCha20Poly1305 {
-        XChaCha20Poly1305::new((&self.key.0).into())
+    pub(crate) fn unseal(&self, epoch: u64, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, UnsealError> {
+        open_with_nonce(&self.key, &associated_data(epoch), sealed)
     }
 }
 
@@ -64,7 +48,7 @@ mod tests {
     fn a_note_opens_for_its_epoch_and_whole_alone() {
         let key = OperationKey::new(Key([3; 32]));
         let sealed = key.seal(7, b"a note").unwrap();
-        assert_eq!(key.unseal(7, &sealed).unwrap(), b"a note");
+        assert_eq!(key.unseal(7, &sealed).unwrap().as_slice(), b"a note");
         assert_eq!(key.unseal(8, &sealed), Err(UnsealError::Seal));
         for cut in 0..sealed.len() {
             assert!(key.unseal(7, &sealed[..cut]).is_err());

@@ -7,14 +7,17 @@
 //! ```text
 //! sealed record = format (u8) | epoch (u64, little-endian) | ciphertext and tag
 //! ```
+//!
+//! Also the two plain ways to seal anything else: under a key of its own ([`seal_once`]), or as one of many
+//! under a key that stays, with a random nonce of 192 bits ([`seal_with_nonce`]).
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{ChaCha20Poly1305, Nonce};
+use chacha20poly1305::{ChaCha20Poly1305, Nonce, XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
 use super::padding::{pad, unpad};
 use super::secret::Key;
-use crate::sealed::{FORMAT_VERSION, RecordId};
+use crate::sealed::{FORMAT_VERSION, RecordId, random};
 
 /// The first byte of every sealed blob.
 pub(super) const BLOB_FORMAT: u8 = {
@@ -28,8 +31,6 @@ const HEAD: usize = 1 + 8;
 pub(crate) enum UnsealError {
     #[error("it is of another format version")]
     OtherFormat,
-    #[error("its key does not open")]
-    Key,
     #[error("its seal is broken")]
     Seal,
     #[error("its contents are malformed")]
@@ -53,6 +54,48 @@ pub(super) fn seal(key: &Key, id: &RecordId, epoch: u64, payload: &[u8]) -> Opti
     blob.extend_from_slice(&epoch.to_le_bytes());
     blob.extend_from_slice(&sealed);
     Some(blob)
+}
+
+/// Seals one message under a key that seals no other. `None` if it is too long to be sealed at once.
+pub(super) fn seal_once(key: &Key, aad: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
+    let sealed =
+        ChaCha20Poly1305::new((&key.0).into()).encrypt(&Nonce::default(), Payload { msg: plain, aad }).ok()?;
+    Some([&[BLOB_FORMAT], sealed.as_slice()].concat())
+}
+
+/// Opens what [`seal_once`] made.
+pub(super) fn open_once(key: &Key, aad: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, UnsealError> {
+    let opened = ChaCha20Poly1305::new((&key.0).into())
+        .decrypt(&Nonce::default(), Payload { msg: of_our_format(sealed)?, aad });
+    opened.map(Zeroizing::new).map_err(|_| UnsealError::Seal)
+}
+
+/// Seals one of many messages under a key. `None` if it is too long to be sealed at once.
+pub(super) fn seal_with_nonce(key: &Key, aad: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
+    let nonce: [u8; 24] = random();
+    let sealed = XChaCha20Poly1305::new((&key.0).into())
+        .encrypt(XNonce::from_slice(&nonce), Payload { msg: plain, aad })
+        .ok()?;
+    Some([&[BLOB_FORMAT], nonce.as_slice(), &sealed].concat())
+}
+
+/// Opens what [`seal_with_nonce`] made.
+pub(super) fn open_with_nonce(
+    key: &Key,
+    aad: &[u8],
+    sealed: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, UnsealError> {
+    let (nonce, sealed) = of_our_format(sealed)?.split_first_chunk::<24>().ok_or(UnsealError::Seal)?;
+    let opened = XChaCha20Poly1305::new((&key.0).into())
+        .decrypt(XNonce::from_slice(nonce), Payload { msg: sealed, aad });
+    opened.map(Zeroizing::new).map_err(|_| UnsealError::Seal)
+}
+
+fn of_our_format(sealed: &[u8]) -> Result<&[u8], UnsealError> {
+    match sealed.split_first().ok_or(UnsealError::Seal)? {
+        (&BLOB_FORMAT, rest) => Ok(rest),
+        _ => Err(UnsealError::OtherFormat),
+    }
 }
 
 /// The epoch at the head of a blob, not yet authenticated.

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::sealed::random;
 
 /// A 256-bit key. Wiped when dropped; `Debug` shows nothing of it.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
 #[cfg_attr(test, derive(PartialEq, Eq))]
 pub(crate) struct Key(pub(crate) [u8; 32]);
 
@@ -15,6 +17,11 @@ impl Key {
     /// A fresh key from the operating system's generator.
     pub(crate) fn random() -> Self {
         Self(random())
+    }
+
+    /// Another key for a purpose, from which this one can't be had. A purpose is no other's beginning.
+    pub(super) fn derive(&self, purpose: &[u8]) -> Self {
+        Self(Sha256::new().chain_update(purpose).chain_update(self.0).finalize().into())
     }
 }
 

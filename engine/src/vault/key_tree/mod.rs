@@ -1,0 +1,334 @@
+//! The key tree: every record version's key, each node sealed under a key that its parent holds.
+//!
+//! Owns the keys of versions and what forgetting one of them takes. A version lies at a *place*, a number that
+//! a memory keeps through all its versions; places are the leaves of a tree of fan-out [`FAN_OUT`], so that the way to a place
+//! is its digits, and what a memory's new version costs is one way from leaf to root. Every node on the way is
+//! written anew under a fresh key, up to the root, whose key the head of the store holds; that one is sealed
+//! under the key in the [`slot`](super::slot). Once that key is erased, nothing that was sealed above a dropped
+//! key opens any more, whatever copies of the file there are. See Reardon, Ritzdorf, Basin and Capkun, "Secure
+//! Data Deletion from Persistent Media" (CCS 2013), section 4: their B-tree is a tree of fixed fan-out here,
+//! since the places are ours to give.
+//!
+//! Nodes are read from the store when a commit needs them and are not kept.
+
+mod merkle;
+mod node;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+pub(crate) use self::merkle::{Hash, NOTHING, Proof, ProvenPlace};
+use self::merkle::{Branches, MOST_LEVELS};
+use self::node::{Child, Inner, Leaf};
+pub(crate) use self::node::{FAN_OUT, Version};
+use super::secret::Key;
+use crate::sealed::NodeId;
+use crate::store::{Snapshot, StoreError};
+
+/// What the head of a store holds of its tree.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Root {
+    /// Levels of nodes; 0 while no version was ever stored.
+    levels: u8,
+    /// The key of the topmost node; of none while there is none.
+    key: Key,
+    hash: Hash,
+}
+
+/// What a commit does to the versions.
+#[derive(Default)]
+pub(crate) struct Changes {
+    /// What each of these places holds from now on.
+    pub(crate) places: BTreeMap<u64, Option<Version>>,
+    /// Leaves whose derived piece gets this key.
+    pub(crate) pieces: BTreeMap<u64, Key>,
+}
+
+/// The tree as a commit makes it.
+pub(crate) struct Changed {
+    pub(crate) root: Root,
+    /// Nodes to write, or to remove.
+    pub(crate) nodes: Vec<(NodeId, Option<Vec<u8>>)>,
+    /// Leaves that lost the piece that was derived from them.
+    pub(crate) lost_pieces: Vec<u64>,
+    touched: Touched,
+}
+
+/// Everything in a tree.
+pub(crate) struct Walked {
+    /// In the order of places.
+    pub(crate) versions: Vec<(u64, Version)>,
+    /// Leaves that have a derived piece, with its key.
+    pub(crate) pieces: Vec<(u64, Key)>,
+}
+
+/// The children's hashes of the nodes on the way, before and after.
+#[derive(Default)]
+struct Touched {
+    before: HashMap<NodeId, [Hash; FAN_OUT]>,
+    after: HashMap<NodeId, [Hash; FAN_OUT]>,
+}
+
+/// The leaf that holds a place.
+pub(crate) fn leaf_of(place: u64) -> u64 {
+    place / FAN_OUT as u64
+}
+
+impl Root {
+    pub(crate) fn empty() -> Self {
+        Self { levels: 0, key: Key([0; 32]), hash: NOTHING }
+    }
+
+    /// Tells which versions there are, without telling anything of them.
+    pub(crate) fn hash(&self) -> &Hash {
+        &self.hash
+    }
+
+    fn child(&self) -> Option<Child> {
+        (self.hash != NOTHING).then(|| Child { key: self.key.clone(), hash: self.hash })
+    }
+
+    /// Works out what `changes` make of the tree in `snapshot`, whose root this is.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] names a node that is gone or does not open.
+    pub(crate) fn change(
+        &self,
+        snapshot: &dyn Snapshot,
+        salt: &[u8; 16],
+        changes: &Changes,
+    ) -> Result<Changed, StoreError> {
+        let mut work = Work { snapshot, salt, nodes: Vec::new(), lost_pieces: Vec::new(), touched: Touched::default() };
+        let highest = changes.places.last_key_value().map(|(place, _)| leaf_of(*place));
+        let highest = highest.max(changes.pieces.last_key_value().map(|(leaf, _)| *leaf));
+        let Some(highest) = highest else {
+            // Nothing is forgotten, so no key has to change but that of the head.
+            let (root, nodes, lost_pieces) = (self.clone(), Vec::new(), Vec::new());
+            return Ok(Changed { root, nodes, lost_pieces, touched: work.touched });
+        };
+        let mut levels = self.levels.max(1);
+        while leaf_of_subtree(highest, levels) != 0 {
+            levels += 1;
+        }
+        if levels > MOST_LEVELS {
+            return Err(OUT_OF_RANGE);
+        }
+        let top = self.child().map_or(Source::Nothing, |top| Source::Stored(top).raised(self.levels, levels));
+        let changed = work.rewrite(levels - 1, 0, top, changes)?;
+        let root = match changed {
+            Some(Child { key, hash }) => Self { levels, key, hash },
+            None => Self { levels, ..Self::empty() },
+        };
+        Ok(Changed { root, nodes: work.nodes, lost_pieces: work.lost_pieces, touched: work.touched })
+    }
+
+    /// Reads the whole tree in `snapshot`, whose root this is.
+    ///
+    /// # Errors
+    /// As [`Root::change`].
+    pub(crate) fn walk(&self, snapshot: &dyn Snapshot, salt: &[u8; 16]) -> Result<Walked, StoreError> {
+        let mut nodes: Vec<(u64, Child)> = self.child().map(|child| (0, child)).into_iter().collect();
+        for level in (1..self.levels).rev() {
+            let read = nodes.par_iter().map(|(index, child)| {
+                let inner = read_inner(snapshot, salt, level, *index, child)?;
+                let below = |(at, child): (usize, Option<Child>)| Some((index * FAN_OUT as u64 + at as u64, child?));
+                Ok(inner.children.into_iter().enumerate().filter_map(below).collect::<Vec<_>>())
+            });
+            nodes = read.collect::<Result<Vec<_>, StoreError>>()?.into_iter().flatten().collect();
+        }
+        let leaves = nodes.par_iter().map(|(index, child)| Ok((*index, read_leaf(snapshot, salt, *index, child)?)));
+        let mut walked = Walked { versions: Vec::new(), pieces: Vec::new() };
+        for (index, leaf) in leaves.collect::<Result<Vec<_>, StoreError>>()? {
+            walked.pieces.extend(leaf.piece.map(|key| (index, key)));
+            let versions = leaf.places.into_iter().enumerate();
+            walked.versions.extend(
+                versions.filter_map(|(at, version)| Some((index * FAN_OUT as u64 + at as u64, version?))),
+            );
+        }
+        Ok(walked)
+    }
+}
+
+impl Changed {
+    /// Shows that these versions were in the tree `before` this change, and are not in what it made of it.
+    pub(crate) fn prove(&self, before: &Root, versions: &BTreeMap<u64, Version>) -> Proof {
+        let places: Vec<u64> = versions.keys().copied().collect();
+        let among = |nodes: &HashMap<NodeId, [Hash; FAN_OUT]>, level, node, at: usize| {
+            NodeId::new(level, node).and_then(|id| nodes.get(&id)).map_or(NOTHING, |hashes| hashes[at])
+        };
+        let proven = versions.iter().map(|(place, version)| ProvenPlace {
+            place: *place,
+            id: *version.id.as_bytes(),
+            salt: version.key.salt(),
+            after: among(&self.touched.after, 0, leaf_of(*place), (*place % FAN_OUT as u64) as usize),
+        });
+        Proof {
+            places: proven.collect(),
+            before: Branches::collect(before.levels, &places, &|level, node, at| {
+                among(&self.touched.before, level, node, at)
+            }),
+            after: Branches::collect(self.root.levels, &places, &|level, node, at| {
+                among(&self.touched.after, level, node, at)
+            }),
+        }
+    }
+}
+
+/// The number of the node `levels` above that holds this leaf.
+fn leaf_of_subtree(leaf: u64, levels: u8) -> u64 {
+    leaf.checked_shr((u32::from(levels) - 1) * FAN_OUT.ilog2()).unwrap_or(0)
+}
+
+/// Where the node to be rewritten comes from.
+enum Source {
+    Nothing,
+    Stored(Child),
+    /// It is put on top of a tree that has grown too low, with so many levels between it and the old top.
+    Above(u8, Child),
+}
+
+impl Source {
+    /// The top of a tree of so many `levels` that was stored as one of `from` levels.
+    fn raised(self, from: u8, levels: u8) -> Self {
+        match self {
+            Self::Stored(top) if levels > from => Self::Above(levels - from - 1, top),
+            source => source,
+        }
+    }
+}
+
+/// The children of a node that has the first one alone.
+fn first(child: Child) -> [Option<Child>; FAN_OUT] {
+    let mut child = Some(child);
+    std::array::from_fn(|_| child.take())
+}
+
+const OUT_OF_RANGE: StoreError = StoreError::Fault("a store holds more memories than it can");
+const UNSEALABLE: StoreError = StoreError::Fault("a key node could not be sealed");
+
+impl Changes {
+    /// Whether something changes below this node.
+    fn touch(&self, level: u8, index: u64) -> bool {
+        let below = u32::from(level) * FAN_OUT.ilog2();
+        let (first, end) = (index << below, (index + 1) << below);
+        let bits = FAN_OUT.ilog2();
+        self.pieces.range(first..end).next().is_some()
+            || self.places.range(first << bits..end << bits).next().is_some()
+    }
+}
+
+fn read_leaf(snapshot: &dyn Snapshot, salt: &[u8; 16], index: u64, child: &Child) -> Result<Leaf, StoreError> {
+    read(snapshot, salt, 0, index, child, Leaf::decode, Leaf::hashes)
+}
+
+fn read_inner(
+    snapshot: &dyn Snapshot,
+    salt: &[u8; 16],
+    level: u8,
+    index: u64,
+    child: &Child,
+) -> Result<Inner, StoreError> {
+    read(snapshot, salt, level, index, child, Inner::decode, Inner::hashes)
+}
+
+/// Reads a node and checks that it is the one that its parent means.
+fn read<N>(
+    snapshot: &dyn Snapshot,
+    salt: &[u8; 16],
+    level: u8,
+    index: u64,
+    child: &Child,
+    decode: fn(&[u8]) -> Option<N>,
+    hashes: fn(&N) -> [Hash; FAN_OUT],
+) -> Result<N, StoreError> {
+    let damaged = |what: &str| StoreError::Damaged(format!("key node {level}/{index} {what}").into());
+    let id = NodeId::new(level, index).ok_or(OUT_OF_RANGE)?;
+    let sealed = snapshot.node(id)?.ok_or_else(|| damaged("is gone"))?;
+    let plain: Zeroizing<Vec<u8>> = node::unseal(salt, id, &child.key, &sealed)
+        .map_err(|_| damaged("does not open: it was replaced or changed"))?;
+    let node = decode(&plain).ok_or_else(|| damaged("is malformed"))?;
+    if merkle::over(&hashes(&node)) != child.hash {
+        return Err(damaged("does not match its hash"));
+    }
+    Ok(node)
+}
+
+/// A change under way.
+struct Work<'a> {
+    snapshot: &'a dyn Snapshot,
+    salt: &'a [u8; 16],
+    nodes: Vec<(NodeId, Option<Vec<u8>>)>,
+    lost_pieces: Vec<u64>,
+    touched: Touched,
+}
+
+impl Work<'_> {
+    /// Makes the changes below a node, and returns it as it is then; `None` if nothing is left in it.
+    fn rewrite(
+        &mut self,
+        level: u8,
+        index: u64,
+        source: Source,
+        changes: &Changes,
+    ) -> Result<Option<Child>, StoreError> {
+        let id = NodeId::new(level, index).ok_or(OUT_OF_RANGE)?;
+        let is_stored = matches!(source, Source::Stored(_));
+        let (plain, before, after) = if level == 0 {
+            let mut leaf = match &source {
+                Source::Stored(child) => read_leaf(self.snapshot, self.salt, index, child)?,
+                Source::Nothing | Source::Above(..) => Leaf::default(),
+            };
+            let before = leaf.hashes();
+            let first = index * FAN_OUT as u64;
+            let mut changed = false;
+            for (place, version) in changes.places.range(first..first + FAN_OUT as u64) {
+                leaf.places[(place - first) as usize].clone_from(version);
+                changed = true;
+            }
+            if changed && leaf.piece.take().is_some() {
+                self.lost_pieces.push(index);
+            }
+            if let Some(key) = changes.pieces.get(&index) {
+                leaf.piece = Some(key.clone());
+            }
+            ((!leaf.is_empty()).then(|| leaf.encode()), before, leaf.hashes())
+        } else {
+            let (mut inner, mut above) = match source {
+                Source::Stored(child) => (read_inner(self.snapshot, self.salt, level, index, &child)?, None),
+                Source::Nothing => (Inner::default(), None),
+                Source::Above(0, top) => (Inner { children: first(top) }, None),
+                Source::Above(between, top) => (Inner::default(), Some(Source::Above(between - 1, top))),
+            };
+            let before = inner.hashes();
+            for at in 0..FAN_OUT {
+                let below = index * FAN_OUT as u64 + at as u64;
+                let raised = above.take();
+                if raised.is_some() || changes.touch(level - 1, below) {
+                    let stored = inner.children[at].take().map_or(Source::Nothing, Source::Stored);
+                    inner.children[at] = self.rewrite(level - 1, below, raised.unwrap_or(stored), changes)?;
+                }
+            }
+            ((!inner.is_empty()).then(|| inner.encode()), before, inner.hashes())
+        };
+        self.touched.before.insert(id, before);
+        self.touched.after.insert(id, after);
+        match plain {
+            Some(plain) => {
+                let (made, sealed) = node::seal(self.salt, id, &plain, &after).ok_or(UNSEALABLE)?;
+                self.nodes.push((id, Some(sealed)));
+                Ok(Some(made))
+            }
+            None => {
+                if is_stored {
+                    self.nodes.push((id, None));
+                }
+                Ok(None)
+            }
+        }
+    }
+}
