@@ -15,9 +15,10 @@ use parking_lot::Mutex;
 use crate::draft::Draft;
 use crate::operations::Operations;
 use crate::published::{IndexChanges, Published};
+use crate::receipt;
 use crate::store::{Batch, Store, StoreError};
 use crate::turns::Turns;
-use crate::vault::StoreKeys;
+use crate::vault::{ChainEnd, Copied, StoreKeys};
 
 /// See the module.
 pub(crate) struct Commits {
@@ -32,6 +33,8 @@ pub(crate) struct Commits {
 pub(crate) struct Ledger {
     pub(crate) operations: Operations,
     pub(crate) keys: StoreKeys,
+    /// The copies that were made, the earliest first.
+    pub(crate) copies: Vec<Copied>,
 }
 
 /// A queued change.
@@ -105,18 +108,22 @@ impl Commits {
     /// Runs, commits and publishes; called by the one whose turn it is.
     fn commit(&self, mut jobs: Vec<Box<dyn Job>>) {
         let mut ledger = self.ledger.lock();
-        let Ledger { operations, keys } = &mut *ledger;
+        let Ledger { operations, keys, copies } = &mut *ledger;
         let base = self.published.latest();
-        let mut draft = Draft::new(&base, operations);
+        let mut draft = Draft::new(&base, operations, keys.erasures_end().length);
         for job in &mut jobs {
             job.run(&mut draft);
         }
-        let durable =
-            if draft.is_empty() { Ok(None) } else { self.make_durable(&draft, keys).map(Some) };
-        let (now, done) = (draft.now(), draft.into_operations());
+        let durable = match draft.is_empty() {
+            true => Ok(None),
+            false => self.make_durable(&draft, keys, copies).map(Some),
+        };
+        let now = draft.now();
+        let (done, copied) = draft.into_parts();
         let committed = durable.map(|durable| {
             if let Some((batch, epoch)) = durable {
                 operations.committed(&batch, epoch, now, done);
+                copies.extend(copied);
             }
         });
         drop(ledger);
@@ -125,13 +132,19 @@ impl Commits {
         }
     }
 
-    fn make_durable(&self, draft: &Draft<'_>, keys: &mut StoreKeys) -> Result<(Batch, u64), StoreError> {
+    fn make_durable(
+        &self,
+        draft: &Draft<'_>,
+        keys: &mut StoreKeys,
+        copies: &[Copied],
+    ) -> Result<(Batch, u64), StoreError> {
         if self.published.is_broken() {
             return Err(StoreError::Shut);
         }
         let epoch = self.store.next_epoch();
         let (mut batch, key_changes) = draft.seal(epoch)?;
-        let sealed = keys.seal(&*self.store.snapshot()?, epoch, &key_changes, &mut batch)?;
+        let sealed =
+            keys.seal(&*self.store.snapshot()?, epoch, &key_changes, draft.log(copies), &mut batch)?;
         let changes = IndexChanges::of(draft);
         // From here until it is published, the store may be ahead of what readers see; if this ends
         // in any other way than the last line, nothing may be built on that.
@@ -142,9 +155,17 @@ impl Commits {
         };
         self.store.commit(&batch).map_err(shut)?;
         // Until the keys of what was replaced are erased, nobody is told that it is gone.
-        keys.committed(sealed).map_err(|error| shut(StoreError::Unsettled(error.to_string().into())))?;
+        keys.committed(&sealed).map_err(|error| shut(StoreError::Unsettled(error.to_string().into())))?;
+        draft.hand_out(
+            sealed.erased.iter().map(|(id, logged)| receipt::receipt(&logged.erasure, id, &logged.signature)),
+        );
         commit.publish(draft.names.clone(), epoch, changes);
         Ok((batch, epoch))
+    }
+
+    /// Where the log of erasures stands. Waits for a commit under way.
+    pub(crate) fn erasures(&self) -> ChainEnd {
+        self.ledger.lock().keys.erasures_end().clone()
     }
 
     /// Size of the store on disk in bytes.
@@ -225,18 +246,21 @@ mod tests {
         let options = VaultOptions { data_dir: dir.path().join("d"), identity: None, passphrase: None };
         let vault = Vault::open(&options).unwrap();
         let at = dir.path();
-        let opened = open_store(&vault, "n", at, Some(StoreLock::take(at, Duration::ZERO).unwrap()), Mode::Create);
-        let Opened { store, keys, names, operations, .. } = opened.unwrap();
+        let opened =
+            open_store(&vault, "n", at, Some(StoreLock::take(at, Duration::ZERO).unwrap()), Mode::Create);
+        let Opened { store, keys, names, operations, copies, .. } = opened.unwrap();
         let store = Arc::new(Harness {
             inner: store,
             commits: AtomicU64::new(0),
             fail_from: AtomicU64::new(u64::MAX),
             gate: Mutex::new(()),
         });
-        let published =
-            Arc::new(Published::new(State::new(names, Arc::clone(&store) as _, 1)));
-        let commits =
-            Commits::new(Arc::clone(&store) as _, Arc::clone(&published), Ledger { operations, keys });
+        let published = Arc::new(Published::new(State::new(names, Arc::clone(&store) as _, 1)));
+        let commits = Commits::new(
+            Arc::clone(&store) as _,
+            Arc::clone(&published),
+            Ledger { operations, keys, copies },
+        );
         Setup { _dir: dir, store, published, commits }
     }
 
@@ -284,7 +308,7 @@ mod tests {
     fn named_writes_that_cancel_each_other_out_are_noted_all_the_same() {
         let setup = setup();
         let name = |counter| Some(OperationId { client: [1; 16], counter });
-        let done = || Done::Command { line: None };
+        let done = || Done::Command { line: None, receipt: None };
         let made = |counter| {
             let made: Result<_, StoreError> = setup.commits.write(move |draft| Ok(draft.made(name(counter))));
             made.unwrap()

@@ -7,6 +7,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+mod receipt;
+
+pub use receipt::{
+    AskReceipts, CopyKind, CopyMade, Receipt, ReceiptBranches, ReceiptFile, ReceiptProof, ReceiptVersion,
+    Receipts,
+};
+
 pub use crate::limits::Limits;
 
 /// One command of Anthropic's memory tool (`memory_20250818`), with its documented fields.
@@ -229,6 +236,9 @@ pub struct Memory {
     pub updated_at: String,
     /// Length of the text in bytes.
     pub bytes: u64,
+    /// In copies: a random number that the memory keeps through all its versions, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// The order of a [`List`].
@@ -368,6 +378,9 @@ pub struct Forgotten {
     /// Names in `keys` that no memory had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
+    /// What the store says of it, signed; absent when nothing was forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
 }
 
 /// A change of the memories, as one value.
@@ -386,14 +399,24 @@ pub enum Write {
 /// The answer to a [`Write`].
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub enum Written {
-    /// The exact result string of the memory tool.
-    Command(String),
+    /// What the command said.
+    Command(Told),
     /// What was stored.
     Remember(Remembered),
     /// What was forgotten.
     Forget(Forgotten),
     /// What was put back.
     Restore(Restored),
+}
+
+/// The answer to a [`Command`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// The exact result string of the memory tool.
+    pub result: String,
+    /// For `delete`: what the store says of it, signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
 }
 
 /// Names one [`Write`] of one client for good, so that sent twice it is made once.
@@ -407,7 +430,7 @@ pub struct OperationId {
 
 /// Puts memories back as they were, all in one transaction: key, text, title, tags, metadata and times.
 /// Their `version` and `bytes` are not looked at. `Debug` is not derived: it holds memory text.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restore {
     /// What is to be in the store.
@@ -415,6 +438,9 @@ pub struct Restore {
     /// Whether a memory of the store gives way to one of the same name with other contents.
     #[serde(default)]
     pub replace: bool,
+    /// Whether memories that were forgotten since are put back too.
+    #[serde(default)]
+    pub forgotten_too: bool,
 }
 
 /// The answer to [`Restore`].
@@ -427,6 +453,9 @@ pub struct Restored {
     /// Names under which the store has other contents, which were left as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
+    /// Names of memories that were forgotten since and were left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forgotten: Vec<String>,
 }
 
 /// Sizes and limits of an open store.
@@ -480,6 +509,8 @@ pub struct EncryptionStats {
     pub cipher: String,
     /// How the store secret was opened: `identity` or `passphrase`.
     pub opened_with: String,
+    /// The store's Ed25519 public key, in hexadecimal: what its receipts are checked with.
+    pub public_key: String,
 }
 
 /// The kind of a failure, as every door of WARM names it.

@@ -3,18 +3,21 @@
 //! A draft collects the changes of several writers. Each is atomic: [`Draft::mark`] before it and
 //! [`Draft::reset`] if it fails.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rpds::HashTrieMapSync;
 
-use crate::contract::OperationId;
+use crate::contract::{CopyKind, OperationId, Receipt};
 use crate::operations::{Done, Operations};
 use crate::record::{Entry, Record};
 use crate::sealed::RecordId;
 use crate::state::{Names, State};
 use crate::store::{Batch, StoreError};
 use crate::time;
-use crate::vault::{Changes, Version};
+use crate::vault::{Changes, Copied, ToErase, ToLog, Version};
+
+/// Copies that one receipt names at most, the latest first.
+const MOST_COPIES: usize = 16;
 
 /// See the module.
 pub(crate) struct Draft<'a> {
@@ -28,6 +31,12 @@ pub(crate) struct Draft<'a> {
     removes: Vec<Arc<Entry>>,
     /// Named operations of this draft. Only ever grows, too.
     done: Vec<(OperationId, Done)>,
+    /// What it forgets for good. Only ever grows, too.
+    erasures: Vec<Erasing>,
+    /// The number of the first of them in the log.
+    first_erasure: u64,
+    /// Copies of the memories that are to be logged.
+    copies: Vec<Copied>,
     /// How often something was changed; and how often when the change that is being made began.
     changes: u64,
     began_at: u64,
@@ -41,17 +50,50 @@ pub(crate) struct Put {
     pub(crate) record: Arc<Record>,
 }
 
+/// Memories that are forgotten together, for one receipt.
+struct Erasing {
+    /// How many.
+    count: u64,
+    /// Their versions in the base.
+    entries: Vec<Arc<Entry>>,
+    receipt: Arc<OnceLock<Receipt>>,
+}
+
+/// What a receipt comes by: its number in the log, and itself once the commit is made.
+pub(crate) struct Ticket {
+    index: u64,
+    receipt: Arc<OnceLock<Receipt>>,
+}
+
+impl Ticket {
+    /// Of a receipt that is in the log.
+    pub(crate) fn of(index: u64) -> Self {
+        Self { index, receipt: Arc::default() }
+    }
+
+    pub(crate) fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// The receipt, if this process made it.
+    pub(crate) fn receipt(&self) -> Option<Receipt> {
+        self.receipt.get().cloned()
+    }
+}
+
 /// A moment of a draft, to go back to.
 pub(crate) struct Mark {
     names: Names,
     puts: HashTrieMapSync<RecordId, Put>,
     removes: usize,
     done: usize,
+    erasures: usize,
+    copies: usize,
 }
 
 impl<'a> Draft<'a> {
-    /// A draft upon a state, and upon the operations that led to it.
-    pub(crate) fn new(base: &'a State, before: &'a Operations) -> Self {
+    /// A draft upon a state, and upon the operations and the number of erasures that led to it.
+    pub(crate) fn new(base: &'a State, before: &'a Operations, erasures: u64) -> Self {
         Self {
             names: base.names.clone(),
             base,
@@ -59,6 +101,9 @@ impl<'a> Draft<'a> {
             puts: HashTrieMapSync::default(),
             removes: Vec::new(),
             done: Vec::new(),
+            erasures: Vec::new(),
+            first_erasure: erasures,
+            copies: Vec::new(),
             changes: 0,
             began_at: 0,
             now: time::now(),
@@ -98,6 +143,31 @@ impl<'a> Draft<'a> {
         existed
     }
 
+    /// Forgets memories for good. What comes back is for their receipt; nothing if there are none.
+    pub(crate) fn erase(&mut self, doomed: Vec<Arc<Entry>>) -> Option<Ticket> {
+        if doomed.is_empty() {
+            return None;
+        }
+        let count = doomed.len() as u64;
+        let mut entries = Vec::with_capacity(doomed.len());
+        for entry in doomed {
+            self.remove(&entry.key);
+            // A version that this draft made was never stored; what it replaced was.
+            match self.base.names.by_id(&entry.id) {
+                Some(stored) => entries.push(Arc::clone(stored)),
+                None => entries.extend(self.base.names.get(&entry.key).cloned()),
+            }
+        }
+        let ticket = Ticket::of(self.first_erasure + self.erasures.len() as u64);
+        self.erasures.push(Erasing { count, entries, receipt: Arc::clone(&ticket.receipt) });
+        Some(ticket)
+    }
+
+    /// Notes that a copy of the memories is being made.
+    pub(crate) fn copied(&mut self, kind: CopyKind, place: String) {
+        self.copies.push(Copied { at: self.now, kind, place });
+    }
+
     /// What an operation did, if it was made before.
     pub(crate) fn made(&self, operation: Option<OperationId>) -> Option<Done> {
         let operation = operation?;
@@ -128,6 +198,8 @@ impl<'a> Draft<'a> {
             puts: self.puts.clone(),
             removes: self.removes.len(),
             done: self.done.len(),
+            erasures: self.erasures.len(),
+            copies: self.copies.len(),
         }
     }
 
@@ -136,11 +208,13 @@ impl<'a> Draft<'a> {
         self.puts = mark.puts;
         self.removes.truncate(mark.removes);
         self.done.truncate(mark.done);
+        self.erasures.truncate(mark.erasures);
+        self.copies.truncate(mark.copies);
     }
 
     /// Whether nothing would be written. Changes that cancel each other out may still have to be noted.
     pub(crate) fn is_empty(&self) -> bool {
-        self.puts.is_empty() && self.removes.is_empty() && self.done.is_empty()
+        self.puts.is_empty() && self.removes.is_empty() && self.done.is_empty() && self.copies.is_empty()
     }
 
     /// What is to be written and removed.
@@ -164,8 +238,35 @@ impl<'a> Draft<'a> {
         Ok((batch, changes))
     }
 
-    /// The named operations of this draft.
-    pub(crate) fn into_operations(self) -> Vec<(OperationId, Done)> {
-        self.done
+    /// What is to be logged, where `copies` were made before.
+    pub(crate) fn log(&self, copies: &[Copied]) -> ToLog {
+        let erasure = |erasing: &Erasing| {
+            let entries = &erasing.entries;
+            let oldest = entries.iter().map(|entry| entry.created_at).min();
+            // What was made after the oldest of them may hold it, whatever it was called then.
+            let may_hold = |copied: &&Copied| oldest.is_none_or(|oldest| copied.at >= oldest);
+            let version =
+                |entry: &Arc<Entry>| (entry.place, Version { id: entry.id, key: entry.version_key.clone() });
+            ToErase {
+                count: erasing.count,
+                versions: entries.iter().map(version).collect(),
+                origins: entries.iter().map(|entry| entry.origin).collect(),
+                copies: copies.iter().rev().filter(may_hold).take(MOST_COPIES).cloned().collect(),
+            }
+        };
+        let erasures = self.erasures.iter().map(erasure).collect();
+        ToLog { at: self.now, erasures, copies: self.copies.clone() }
+    }
+
+    /// Hands each erasure its receipt, in their order.
+    pub(crate) fn hand_out(&self, receipts: impl Iterator<Item = Receipt>) {
+        for (erasing, receipt) in self.erasures.iter().zip(receipts) {
+            let _ = erasing.receipt.set(receipt);
+        }
+    }
+
+    /// The named operations of this draft, and the copies that it logs.
+    pub(crate) fn into_parts(self) -> (Vec<(OperationId, Done)>, Vec<Copied>) {
+        (self.done, self.copies)
     }
 }

@@ -1,14 +1,19 @@
 //! The one public door: an open store of one namespace.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::commit::{Commits, Ledger};
 use crate::contract::{
-    Command, CommandLimits, EncryptionStats, Export, Exported, Forget, Forgotten, Get, Limits, List, Listing,
-    Memory, OperationId, Recall, RecallMode, RecallStats, Recalled, Remember, Remembered, Restore, Restored,
-    Stats, Write, Written,
+    Command, CommandLimits, CopyKind, EncryptionStats, Export, Exported, Forget, Forgotten, Get, Limits,
+    List, Listing, Memory, OperationId, Recall, RecallMode, RecallStats, Recalled, Receipt, ReceiptFile,
+    Receipts, Remember, Remembered, Restore, Restored, Stats, Told, Write, Written,
 };
+use crate::draft::Ticket;
+use crate::erasures::{Erasures, ReceiptsError};
 use crate::error::Error;
 use crate::lock::StoreLock;
 use crate::maintain::Maintainer;
@@ -21,16 +26,16 @@ use crate::open::{Mode, Opened, open_store};
 use crate::open_error::OpenError;
 use crate::published::Published;
 use crate::records::RecordError;
-use crate::sealed::FORMAT_VERSION;
+use crate::sealed::{FORMAT_VERSION, hex};
 #[cfg(feature = "bench")]
 use crate::seat::slot_path;
 use crate::seat::{Claim, Seat, store_path};
 use crate::state::State;
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 use crate::transfer::TransferError;
 #[cfg(any(test, feature = "bench"))]
 use crate::vault::SlotMedium;
-use crate::vault::Vault;
+use crate::vault::{LogKeys, Vault};
 use crate::{listing, memory, recall, records, transfer};
 
 /// How long a start waits for a process that is just ending to let go of the store.
@@ -69,12 +74,26 @@ struct Open {
     _maintainer: Maintainer,
     commits: Commits,
     published: Arc<Published>,
+    store: Arc<dyn Store>,
     _lock: Option<StoreLock>,
     namespace: String,
     opened_with: &'static str,
     damaged: Vec<String>,
     created: bool,
+    log_keys: LogKeys,
+    forgotten: Mutex<Known>,
 }
+
+/// What is known of the log of erasures so far.
+#[derive(Default)]
+struct Known {
+    /// The number of the next entry.
+    next: u64,
+    origins: HashSet<u64>,
+}
+
+/// Receipts in one answer.
+const MOST_RECEIPTS: u64 = 1_000;
 
 impl Engine {
     /// Opens the store of a namespace, or makes an empty one.
@@ -157,7 +176,8 @@ impl Engine {
     }
 
     fn on(opened: Opened, vault: &Vault, seat: &Seat, limits: Limits) -> Result<Self, OpenError> {
-        let Opened { created, store, keys, names, epoch, operations, damaged, lock } = opened;
+        let Opened { created, store, keys, names, epoch, operations, copies, damaged, lock } = opened;
+        let log_keys = keys.log_keys().clone();
         let damaged = damaged.into_iter().map(|record| format!("record {}: {}", record.id, record.reason));
         let damaged = damaged.collect();
         let published = Arc::new(Published::new(State::new(names, Arc::clone(&store), epoch)));
@@ -165,13 +185,20 @@ impl Engine {
             .map_err(|source| OpenError::Store { path: store_path(seat.dir()), source })?;
         let open = Open {
             _maintainer: maintainer,
-            commits: Commits::new(store, Arc::clone(&published), Ledger { operations, keys }),
+            commits: Commits::new(
+                Arc::clone(&store),
+                Arc::clone(&published),
+                Ledger { operations, keys, copies },
+            ),
             published,
+            store,
             _lock: lock,
             namespace: seat.namespace().to_owned(),
             opened_with: vault.opened_with(),
             damaged,
             created,
+            log_keys,
+            forgotten: Mutex::default(),
         };
         Ok(Self { open: Arc::new(open), limits })
     }
@@ -188,7 +215,7 @@ impl Engine {
     /// Those of [`Engine::command`], [`Engine::remember`], [`Engine::forget`] and [`Engine::restore`].
     pub fn write(&self, write: Write, operation: Option<OperationId>) -> Result<Written, Error> {
         Ok(match write {
-            Write::Command(command, lower) => Written::Command(self.run(command, lower, operation)?),
+            Write::Command(command, lower) => Written::Command(self.tell(command, lower, operation)?),
             Write::Remember(request) => Written::Remember(self.store(request, operation)?),
             Write::Forget(request) => Written::Forget(self.drop_memories(request, operation)?),
             Write::Restore(request) => Written::Restore(self.put_back(request, operation)?),
@@ -200,21 +227,22 @@ impl Engine {
     /// # Errors
     /// [`Error::Command`], whose `Display` is the exact message of the memory tool.
     pub fn command(&self, command: Command, lower: CommandLimits) -> Result<String, Error> {
-        self.run(command, lower, None)
+        Ok(self.tell(command, lower, None)?.result)
     }
 
-    fn run(
+    fn tell(
         &self,
         command: Command,
         lower: CommandLimits,
         operation: Option<OperationId>,
-    ) -> Result<String, Error> {
+    ) -> Result<Told, Error> {
         let max_view_chars = lower.max_view_chars.unwrap_or(u64::MAX).min(self.limits.max_view_chars);
         let max_file_bytes = lower.max_file_bytes.unwrap_or(u64::MAX).min(self.limits.max_text_bytes);
-        let done: Result<String, CommandError> = match command {
+        let done: Result<_, CommandError> = match command {
             Command::View { path, view_range } => {
                 let state = self.open.published.state().map_err(CommandError::from)?;
-                memory::view(&state, &path, view_range.as_deref(), &self.limits, max_view_chars)
+                let view = memory::view(&state, &path, view_range.as_deref(), &self.limits, max_view_chars);
+                view.map(|view| (view, None))
             }
             command => {
                 let limits = self.limits.clone();
@@ -222,7 +250,10 @@ impl Engine {
                 self.open.commits.write(move |draft| memory::edit(draft, command, &limits, bounds, operation))
             }
         };
-        Ok(done?)
+        let (result, ticket) = done?;
+        let receipt =
+            ticket.map(|ticket| self.receipt_of(&ticket)).transpose().map_err(CommandError::from)?;
+        Ok(Told { result, receipt })
     }
 
     /// Stores or replaces one memory.
@@ -250,7 +281,79 @@ impl Engine {
 
     fn drop_memories(&self, request: Forget, operation: Option<OperationId>) -> Result<Forgotten, Error> {
         let limits = self.limits.clone();
-        Ok(self.open.commits.write(move |draft| records::forget(draft, request, &limits, operation))?)
+        let (told, ticket) =
+            self.open.commits.write(move |draft| records::forget(draft, request, &limits, operation))?;
+        let receipt = ticket.map(|ticket| self.receipt_of(&ticket)).transpose().map_err(RecordError::from)?;
+        Ok(Forgotten { receipt, ..told })
+    }
+
+    fn receipt_of(&self, ticket: &Ticket) -> Result<Receipt, StoreError> {
+        match ticket.receipt() {
+            Some(receipt) => Ok(receipt),
+            // The operation was made before, by this process or another.
+            None => {
+                self.with_erasures(|erasures| erasures.receipt(ticket.index())).map_err(|error| match error {
+                    ReceiptsError::Store(error) => error,
+                    _ => StoreError::Damaged("its log of erasures lacks a receipt".into()),
+                })
+            }
+        }
+    }
+
+    fn with_erasures<R, E: From<StoreError>>(
+        &self,
+        read: impl FnOnce(Erasures<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let snapshot = self.open.store.snapshot()?;
+        read(Erasures { snapshot: &*snapshot, keys: &self.open.log_keys })
+    }
+
+    /// Receipts, the latest first: at most `limit` of them, before this number in the log.
+    ///
+    /// # Errors
+    /// [`Error::Receipts`] when the store fails.
+    pub fn receipts(&self, before: Option<u64>, limit: u64) -> Result<Receipts, Error> {
+        let total = self.open.commits.erasures().length;
+        let before = before.unwrap_or(total).min(total);
+        Ok(self.with_erasures(|erasures| erasures.list(before, limit.min(MOST_RECEIPTS), total))?)
+    }
+
+    /// One receipt with its proofs, by its id, the first eight or more digits of that, or its number in the log.
+    ///
+    /// # Errors
+    /// [`Error::Receipts`] when there is none, or the store fails.
+    pub fn receipt(&self, which: &str) -> Result<ReceiptFile, Error> {
+        Ok(self.with_erasures(|erasures| erasures.find(which))?)
+    }
+
+    /// Checks that the log of erasures is whole and signed; returns how many there are.
+    ///
+    /// # Errors
+    /// [`Error::Receipts`] names what is wrong.
+    pub fn check_receipts(&self) -> Result<u64, Error> {
+        let end = self.open.commits.erasures();
+        let checked: Result<(), ReceiptsError> =
+            self.with_erasures(|log| log.check(&end).map_err(Into::into));
+        checked?;
+        Ok(end.length)
+    }
+
+    /// What receipts of this store are checked with: its Ed25519 public key, in hexadecimal.
+    pub fn public_key(&self) -> String {
+        hex(&self.open.log_keys.public())
+    }
+
+    /// Notes that a copy of the memories is made: receipts name it from now on.
+    ///
+    /// # Errors
+    /// [`Error::Receipts`] when the store fails.
+    pub fn note_copy(&self, kind: CopyKind, place: &str) -> Result<(), Error> {
+        let place = place.to_owned();
+        let noted: Result<(), ReceiptsError> = self.open.commits.write(move |draft| {
+            draft.copied(kind, place);
+            Ok(())
+        });
+        Ok(noted?)
     }
 
     /// Reads one memory whole.
@@ -298,7 +401,19 @@ impl Engine {
 
     fn put_back(&self, request: Restore, operation: Option<OperationId>) -> Result<Restored, Error> {
         request.memories.iter().try_for_each(|memory| transfer::check(memory, &self.limits))?;
-        Ok(self.open.commits.write(move |draft| transfer::restore(draft, request, operation))?)
+        let forgotten = match request.forgotten_too {
+            true => HashSet::new(),
+            false => self.forgotten().map_err(TransferError::from)?,
+        };
+        Ok(self.open.commits.write(move |draft| transfer::restore(draft, request, &forgotten, operation))?)
+    }
+
+    /// The origins of everything that was ever forgotten with a receipt.
+    fn forgotten(&self) -> Result<HashSet<u64>, StoreError> {
+        let mut known = self.open.forgotten.lock();
+        let Known { next, origins } = &mut *known;
+        *next = self.with_erasures(|erasures| erasures.forgotten(*next, origins))?;
+        Ok(origins.clone())
     }
 
     /// Searches. Waits while the index is still being filled after opening.
@@ -341,6 +456,7 @@ impl Engine {
                 format: FORMAT_VERSION,
                 cipher: "ChaCha20-Poly1305, one key per version".into(),
                 opened_with: self.open.opened_with.into(),
+                public_key: self.public_key(),
             },
             device: "cpu".into(),
             kernel: "bm25 (scalar)".into(),

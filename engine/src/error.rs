@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use crate::contract::ErrorCode;
+use crate::erasures::ReceiptsError;
 use crate::memory::CommandError;
 use crate::recall::RecallError;
 use crate::records::RecordError;
@@ -28,6 +29,9 @@ pub enum Error {
     /// A dump or restore.
     #[error(transparent)]
     Transfer(#[from] TransferError),
+    /// Receipts.
+    #[error(transparent)]
+    Receipts(#[from] ReceiptsError),
 }
 
 impl Error {
@@ -38,6 +42,7 @@ impl Error {
             Self::Record(error) => error.code(),
             Self::Recall(error) => error.code(),
             Self::Transfer(error) => error.code(),
+            Self::Receipts(error) => error.code(),
         }
     }
 

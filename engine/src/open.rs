@@ -22,7 +22,7 @@ use crate::sealed::FORMAT_VERSION;
 use crate::seat::{slot_path, store_path, unfinished_path};
 use crate::state::Names;
 use crate::store::{Batch, RedbStore, Store, StoreError};
-use crate::vault::{Changes, SlotError, SlotMedium, StoreKeys, StoreKeysError, Vault};
+use crate::vault::{Changes, Copied, SlotError, SlotMedium, StoreKeys, StoreKeysError, ToLog, Vault};
 
 /// A process that is killed lets go of the lock beside the store an instant before it lets go of the
 /// store itself.
@@ -38,6 +38,8 @@ pub(crate) struct Opened {
     pub(crate) names: Names,
     pub(crate) epoch: u64,
     pub(crate) operations: Operations,
+    /// Copies that were made of what is in the store, the earliest first.
+    pub(crate) copies: Vec<Copied>,
     /// Records that do not open.
     pub(crate) damaged: Vec<Damaged>,
     /// Held for as long as the store is open.
@@ -46,11 +48,16 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// Commits something while nobody else has the store.
-    pub(crate) fn commit(&mut self, mut batch: Batch, changes: &Changes) -> Result<(), StoreError> {
+    pub(crate) fn commit(
+        &mut self,
+        mut batch: Batch,
+        changes: &Changes,
+        log: ToLog,
+    ) -> Result<(), StoreError> {
         let epoch = self.store.next_epoch();
-        let sealed = self.keys.seal(&*self.store.snapshot()?, epoch, changes, &mut batch)?;
+        let sealed = self.keys.seal(&*self.store.snapshot()?, epoch, changes, log, &mut batch)?;
         self.store.commit(&batch)?;
-        self.keys.committed(sealed).map_err(|error| StoreError::Unsettled(error.to_string().into()))
+        self.keys.committed(&sealed).map_err(|error| StoreError::Unsettled(error.to_string().into()))
     }
 }
 
@@ -189,13 +196,24 @@ struct Loaded {
     names: Names,
     epoch: u64,
     operations: Operations,
+    copies: Vec<Copied>,
     damaged: Vec<Damaged>,
 }
 
 impl Loaded {
     fn with(self, store: RedbStore, created: bool) -> Opened {
-        let Self { keys, names, epoch, operations, damaged } = self;
-        Opened { created, store: Arc::new(store), keys, names, epoch, operations, damaged, lock: None }
+        let Self { keys, names, epoch, operations, copies, damaged } = self;
+        Opened {
+            created,
+            store: Arc::new(store),
+            keys,
+            names,
+            epoch,
+            operations,
+            copies,
+            damaged,
+            lock: None,
+        }
     }
 }
 
@@ -218,7 +236,8 @@ fn load(
     let walked = keys.walk(&*snapshot).map_err(&failed)?;
     let (names, damaged) = load_names(&*snapshot, walked.versions).map_err(&failed)?;
     let operations = Operations::load(keys.operation_key(), store.notes().map_err(&failed)?);
-    Ok(Loaded { keys, names, epoch: snapshot.epoch(), operations, damaged })
+    let copies = keys.copies(&*snapshot).map_err(&failed)?;
+    Ok(Loaded { keys, names, epoch: snapshot.epoch(), operations, copies, damaged })
 }
 
 fn no_keys(error: StoreKeysError, dir: &Path, store: &Path) -> OpenError {

@@ -32,8 +32,9 @@ pub(crate) const NAMED_TWICE: &str = "two different writes came under one name";
 /// What a write did, as far as the request does not tell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Done {
-    /// A command of the memory tool; the line that it changed, where the answer shows it.
-    Command { line: Option<u64> },
+    /// A command of the memory tool; the line that it changed, where the answer shows it, and the number of its
+    /// receipt in the log, where there is one.
+    Command { line: Option<u64>, receipt: Option<u64> },
     /// A memory was stored.
     Remembered {
         /// The key, if it was made up: random, so that it tells nothing.
@@ -42,10 +43,11 @@ pub(crate) enum Done {
         created: bool,
         bytes: u64,
     },
-    /// Memories were forgotten; which of the `keys` asked for had none, by their places.
-    Forgotten { forgotten: u64, missing: Vec<u64> },
-    /// Memories were put back; which were kept as they were, by their places.
-    Restored { restored: u64, unchanged: u64, kept: Vec<u64> },
+    /// Memories were forgotten; which of the `keys` asked for had none, by their places, and the number of the
+    /// receipt in the log.
+    Forgotten { forgotten: u64, missing: Vec<u64>, receipt: Option<u64> },
+    /// Memories were put back; which were kept as they were and which were left out as forgotten, by their places.
+    Restored { restored: u64, unchanged: u64, kept: Vec<u64>, forgotten: Vec<u64> },
 }
 
 /// The note of one commit.
@@ -162,7 +164,7 @@ mod tests {
         OperationId { client: [9; 16], counter }
     }
 
-    const DONE: Done = Done::Command { line: None };
+    const DONE: Done = Done::Command { line: None, receipt: None };
 
     /// Commits one operation, as a leader does.
     fn commit(operations: &mut Operations, epoch: u64, now: u64) -> Batch {

@@ -115,7 +115,10 @@ fn send(engine: &Engine, trees: &[Tree], writer: usize, step: usize) -> Result<S
     let write = burst()[step].write(&trees[step], &root);
     let name = OperationId { client: [writer as u8; 16], counter: step as u64 };
     let answer = match engine.write(write, Some(name))? {
-        Written::Command(said) => said,
+        Written::Command(told) => {
+            let gone = told.receipt.map_or(0, |receipt| receipt.count);
+            format!("{} ({gone} forgotten)", told.result)
+        }
         Written::Remember(stored) => format!("{} {} {}", stored.key, stored.created, stored.bytes),
         Written::Forget(_) | Written::Restore(_) => unreachable!("the burst has no such write"),
     };

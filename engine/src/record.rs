@@ -10,7 +10,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::contract::Listed;
 use crate::path::is_tree_key;
-use crate::sealed::RecordId;
+use crate::sealed::{RecordId, random};
 use crate::store::{Snapshot, StoreError};
 use crate::time::rfc3339;
 use crate::vault::RecordKey;
@@ -35,6 +35,9 @@ pub(crate) struct Record {
     pub(crate) created_at: u64,
     /// Milliseconds from then to this version; a small number, which is encoded in few bytes.
     age: u64,
+    /// A random number that the memory keeps through all its versions and in copies, and by which one that was
+    /// forgotten is known again.
+    pub(crate) origin: u64,
     pub(crate) text: String,
 }
 
@@ -49,6 +52,7 @@ impl Record {
             metadata: None,
             created_at,
             age: now.saturating_sub(created_at),
+            origin: u64::from_le_bytes(random()),
             text,
         }
     }
@@ -112,6 +116,7 @@ pub(crate) struct Entry {
     metadata: Option<Box<str>>,
     pub(crate) created_at: u64,
     pub(crate) updated_at: u64,
+    pub(crate) origin: u64,
     pub(crate) bytes: u64,
 }
 
@@ -126,6 +131,7 @@ struct Glance<'a> {
     metadata: Option<&'a str>,
     created_at: u64,
     age: u64,
+    origin: u64,
     text: &'a str,
 }
 
@@ -145,6 +151,7 @@ impl Entry {
             metadata: glance.metadata.map(Into::into),
             created_at: glance.created_at,
             updated_at: glance.created_at.saturating_add(glance.age),
+            origin: glance.origin,
             bytes: glance.text.len() as u64,
         })
     }
@@ -162,6 +169,7 @@ impl Entry {
             metadata: record.metadata.as_deref().map(Into::into),
             created_at: record.created_at,
             updated_at: record.updated_at(),
+            origin: record.origin,
             bytes: record.text.len() as u64,
         }
     }
@@ -219,6 +227,7 @@ mod tests {
             assert!(glance.listed() == whole.listed());
             assert_eq!(glance.metadata, whole.metadata);
             assert_eq!((glance.created_at, glance.updated_at), (whole.created_at, whole.updated_at));
+            assert_eq!(glance.origin, whole.origin);
             let mut broken = sealed.clone();
             broken[20] ^= 1;
             assert!(Entry::unseal(id, 7, key(), &broken).is_err());

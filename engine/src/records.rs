@@ -1,11 +1,13 @@
 //! Memories by name: remember, get and forget, over the same records as the memory tree.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::contract::{ErrorCode, Forget, Forgotten, Get, Limits, Memory, OperationId, Remember, Remembered};
-use crate::draft::Draft;
+use crate::draft::{Draft, Ticket};
 use crate::operations::{Done, NAMED_TWICE};
 use crate::path::PathError;
 use crate::path::{check_key, is_tree_key};
@@ -189,6 +191,9 @@ pub(crate) fn remember(
     let created_at = current.as_ref().map_or(now, |entry| entry.created_at);
     let mut record = Record::new(key.clone(), request.text, created_at, now);
     record.key_made_up = key_made_up;
+    if let Some(current) = &current {
+        record.origin = current.origin;
+    }
     record.title = request.title;
     record.tags = tags;
     record.metadata = request.metadata.map(|metadata| serde_json::Value::Object(metadata).to_string());
@@ -265,6 +270,7 @@ pub(crate) fn whole(entry: &Entry, record: &Record) -> Memory {
         created_at: rfc3339(entry.created_at),
         updated_at: rfc3339(entry.updated_at),
         bytes: entry.bytes,
+        origin: None,
         text: record.text.clone(),
     }
 }
@@ -273,78 +279,79 @@ pub(crate) fn check_prefix(prefix: &str, limits: &Limits) -> Result<(), RecordEr
     at_most("prefix", "bytes", prefix.len(), limits.max_path_bytes)
 }
 
-/// Forgets memories, all in one transaction. Under the name of an operation that was made before, it changes
-/// nothing and returns the same again.
+/// Forgets memories, all in one transaction; the receipt comes with the commit. Under the name of an operation
+/// that was made before, it changes nothing and returns the same again.
 pub(crate) fn forget(
     draft: &mut Draft<'_>,
     request: Forget,
     limits: &Limits,
     operation: Option<OperationId>,
-) -> Result<Forgotten, RecordError> {
+) -> Result<(Forgotten, Option<Ticket>), RecordError> {
+    let told = |forgotten, missing| Forgotten { forgotten, missing, receipt: None };
     match draft.made(operation) {
-        Some(Done::Forgotten { forgotten, missing }) => {
+        Some(Done::Forgotten { forgotten, missing, receipt }) => {
             let keys = request.keys.unwrap_or_default();
             let named = |place: u64| usize::try_from(place).ok().and_then(|place| keys.get(place)).cloned();
-            return Ok(Forgotten { forgotten, missing: missing.into_iter().filter_map(named).collect() });
+            let missing = missing.into_iter().filter_map(named).collect();
+            return Ok((told(forgotten, missing), receipt.map(Ticket::of)));
         }
         Some(_) => return Err(StoreError::Fault(NAMED_TWICE).into()),
         None => {}
     }
-    let (forgotten, missing) = match (request.key, request.keys, request.prefix) {
+    let (doomed, missing) = match (request.key, request.keys, request.prefix) {
         (Some(key), None, None) => {
             check_key(&key, limits)?;
-            if !draft.remove(&key) {
-                return Err(not_found(&draft.names, &key));
-            }
-            (1, Vec::new())
+            let entry = draft.names.get(&key).cloned().ok_or_else(|| not_found(&draft.names, &key))?;
+            (vec![entry], Vec::new())
         }
-        (None, Some(keys), None) => forget_keys(draft, keys, limits)?,
-        (None, None, Some(prefix)) => (forget_prefix(draft, &prefix, request.confirm, limits)?, Vec::new()),
+        (None, Some(keys), None) => doomed_keys(draft, keys, limits)?,
+        (None, None, Some(prefix)) => (doomed_prefix(draft, &prefix, request.confirm, limits)?, Vec::new()),
         _ => return Err(RecordError::Argument("give exactly one of key, keys and prefix".into())),
     };
+    let forgotten = doomed.len() as u64;
+    let ticket = draft.erase(doomed);
     let places = missing.iter().map(|(place, _)| *place).collect();
-    draft.note(operation, Done::Forgotten { forgotten, missing: places });
-    Ok(Forgotten { forgotten, missing: missing.into_iter().map(|(_, key)| key).collect() })
+    let receipt = ticket.as_ref().map(Ticket::index);
+    draft.note(operation, Done::Forgotten { forgotten, missing: places, receipt });
+    Ok((told(forgotten, missing.into_iter().map(|(_, key)| key).collect()), ticket))
 }
 
-/// How many were forgotten, and which had no memory, with their places.
-type SomeForgotten = (u64, Vec<(u64, String)>);
+/// What is to be forgotten, and which keys have no memory, with their places.
+type Doomed = (Vec<Arc<Entry>>, Vec<(u64, String)>);
 
-fn forget_keys(
-    draft: &mut Draft<'_>,
-    keys: Vec<String>,
-    limits: &Limits,
-) -> Result<SomeForgotten, RecordError> {
+fn doomed_keys(draft: &Draft<'_>, keys: Vec<String>, limits: &Limits) -> Result<Doomed, RecordError> {
     at_most("keys", "keys", keys.len(), limits.max_forget)?;
     keys.iter().try_for_each(|key| check_key(key, limits))?;
-    let asked = keys.len() as u64;
-    let missing: Vec<_> = (0..).zip(keys).filter(|(_, key)| !draft.remove(key)).collect();
-    Ok((asked - missing.len() as u64, missing))
+    let (mut doomed, mut missing, mut named) = (Vec::new(), Vec::new(), HashSet::new());
+    for (place, key) in (0..).zip(keys) {
+        match draft.names.get(&key) {
+            Some(entry) if named.insert(entry.id) => doomed.push(Arc::clone(entry)),
+            _ => missing.push((place, key)),
+        }
+    }
+    Ok((doomed, missing))
 }
 
-fn forget_prefix(
-    draft: &mut Draft<'_>,
+fn doomed_prefix(
+    draft: &Draft<'_>,
     prefix: &str,
     confirm: bool,
     limits: &Limits,
-) -> Result<u64, RecordError> {
+) -> Result<Vec<Arc<Entry>>, RecordError> {
     check_prefix(prefix, limits)?;
     if prefix.is_empty() {
         return Err(RecordError::Argument(
             "prefix is empty, which would forget everything; name the prefixes one by one".into(),
         ));
     }
-    let doomed: Vec<_> = draft.names.with_prefix(prefix).map(|entry| entry.key.clone()).collect();
+    let doomed: Vec<_> = draft.names.with_prefix(prefix).cloned().collect();
     if !confirm {
-        let first: Vec<_> = doomed.iter().take(3).map(|key| &**key).collect();
+        let first: Vec<_> = doomed.iter().take(3).map(|entry| &*entry.key).collect();
         return Err(RecordError::Argument(format!(
             "this would forget {} memories for good, the first of them {}; send confirm: true to do it",
             doomed.len(),
             if first.is_empty() { "none".to_owned() } else { first.join(", ") },
         )));
     }
-    for key in &doomed {
-        draft.remove(key);
-    }
-    Ok(doomed.len() as u64)
+    Ok(doomed)
 }

@@ -10,13 +10,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::contract::CopyKind;
 use crate::files::{Made, free_name, give_name, is_temporary, make_durable};
 use crate::lock::{Remembers, StoreLock};
 use crate::open::{Mode, Opened, open_store, open_under};
 use crate::open_error::OpenError;
 use crate::seat::{slot_path, store_path, unfinished_path};
 use crate::store::{Batch, StoreError};
-use crate::vault::{Changes, Vault};
+use crate::time::now;
+use crate::vault::{Changes, Copied, ToLog, Vault};
 
 /// How a quarantine file begins; then come, encoded with postcard, the keys of the records in it, sealed
 /// together, and the records: id and sealed record.
@@ -251,7 +253,10 @@ fn quarantine(opened: &mut Opened, store: &Path) -> Result<(), OpenError> {
         return Err(OpenError::io("make", &path)(std::io::ErrorKind::AlreadyExists.into()));
     }
     let removes = opened.damaged.iter().map(|damaged| damaged.id).collect();
-    opened.commit(Batch { removes, ..Batch::default() }, &changes).map_err(failed)
+    let place = path.display().to_string();
+    let copied = Copied { at: now(), kind: CopyKind::Quarantine, place };
+    let log = ToLog { copies: vec![copied], ..ToLog::default() };
+    opened.commit(Batch { removes, ..Batch::default() }, &changes, log).map_err(failed)
 }
 
 #[cfg(test)]
@@ -291,7 +296,9 @@ mod tests {
         let id = RecordId::random();
         let mut changes = Changes::default();
         changes.places.insert(1, Some(Version { id, key: RecordKey::random() }));
-        opened.commit(Batch { puts: vec![(id, vec![7; 300])], ..Batch::default() }, &changes).unwrap();
+        opened
+            .commit(Batch { puts: vec![(id, vec![7; 300])], ..Batch::default() }, &changes, ToLog::default())
+            .unwrap();
         drop(opened);
         assert!(matches!(&find(&vault, "n").unwrap()[..], [Flaw::Records { count: 1, .. }]));
         mended(&vault);

@@ -65,6 +65,15 @@ impl NodeId {
     }
 }
 
+/// One of the two logs of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chain {
+    /// Of what was forgotten.
+    Erasures,
+    /// Of what was copied out.
+    Copies,
+}
+
 /// Random bytes from the operating system.
 ///
 /// # Panics

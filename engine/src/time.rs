@@ -20,6 +20,12 @@ pub(crate) fn rfc3339(millis: u64) -> String {
         .unwrap_or_default()
 }
 
+/// The milliseconds since 1970 of a time that is written as RFC 3339 says; finer parts are cut off.
+pub(crate) fn millis(text: &str) -> Option<u64> {
+    let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    u64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).ok()
+}
+
 /// A stretch of time, from its first millisecond to before its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Period {

@@ -4,10 +4,8 @@
 //! titles, tags and metadata come with the text, and what is there already is not touched unless that is
 //! asked for. How memories are written to a file is the [`archive`](crate::archive)'s business.
 
+use std::collections::HashSet;
 use std::fmt;
-
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::contract::{ErrorCode, Limits, Memory, OperationId, Remember, Restore, Restored};
 use crate::draft::Draft;
@@ -15,9 +13,10 @@ use crate::operations::{Done, NAMED_TWICE};
 use crate::path::is_tree_key;
 use crate::record::Record;
 use crate::records::{self, RecordError, own_tags};
-use crate::sealed::VERSION_DIGITS;
+use crate::sealed::{VERSION_DIGITS, hex};
 use crate::state::State;
 use crate::store::StoreError;
+use crate::time::millis;
 
 /// Why memories were not handed over or put back.
 ///
@@ -96,7 +95,8 @@ pub(crate) fn dump<E>(
     for entry in state.names.iter() {
         let record = state.read(entry).map_err(&failed)?;
         let record = record.ok_or_else(|| failed(StoreError::Fault("a memory could not be read")))?;
-        each(records::whole(entry, &record))?;
+        let origin = Some(hex(&entry.origin.to_be_bytes()));
+        each(Memory { origin, ..records::whole(entry, &record) })?;
         handed_over += 1;
     }
     Ok(handed_over)
@@ -129,21 +129,24 @@ pub(crate) fn check(memory: &Memory, limits: &Limits) -> Result<(), TransferErro
 pub(crate) fn restore(
     draft: &mut Draft<'_>,
     request: Restore,
+    forgotten_since: &HashSet<u64>,
     operation: Option<OperationId>,
 ) -> Result<Restored, TransferError> {
     match draft.made(operation) {
-        Some(Done::Restored { restored, unchanged, kept }) => {
+        Some(Done::Restored { restored, unchanged, kept, forgotten }) => {
             let named = |place: u64| {
                 let memory = usize::try_from(place).ok().and_then(|place| request.memories.get(place));
                 memory.map(|memory| memory.key.clone())
             };
-            return Ok(Restored { restored, unchanged, kept: kept.into_iter().filter_map(named).collect() });
+            let named = |places: Vec<u64>| places.into_iter().filter_map(named).collect();
+            return Ok(Restored { restored, unchanged, kept: named(kept), forgotten: named(forgotten) });
         }
         Some(_) => return Err(StoreError::Fault(NAMED_TWICE).into()),
         None => {}
     }
-    let (mut done, mut kept) = (Restored::default(), Vec::new());
+    let (mut done, mut kept, mut forgotten) = (Restored::default(), Vec::new(), Vec::new());
     for (place, memory) in (0..).zip(request.memories) {
+        let origin = memory.origin.as_deref().and_then(|origin| u64::from_str_radix(origin, 16).ok());
         if let Some(entry) = draft.names.get(&memory.key).cloned() {
             let record = draft.read(&entry)?.ok_or(StoreError::Fault("a memory could not be read"))?;
             if records::whole(&entry, &record).says_the_same_as(&memory) {
@@ -156,11 +159,18 @@ pub(crate) fn restore(
                 continue;
             }
         }
+        let here = draft.names.get(&memory.key).map(|entry| entry.origin);
+        if origin.is_some_and(|origin| here != Some(origin) && forgotten_since.contains(&origin)) {
+            forgotten.push(place);
+            done.forgotten.push(memory.key);
+            continue;
+        }
         records::check_place(&draft.names, &memory.key)
             .map_err(|reason| TransferError::Refused { key: memory.key.clone(), reason })?;
         let (created_at, updated_at) = times(&memory)?;
         let mut record = Record::new(memory.key.clone(), memory.text, created_at, updated_at);
         record.key_made_up = looks_made_up(&memory.key);
+        record.origin = origin.or(here).unwrap_or(record.origin);
         record.title = memory.title;
         record.tags = own_tags(&memory.key, memory.tags);
         record.metadata = memory.metadata.map(|metadata| serde_json::Value::Object(metadata).to_string());
@@ -168,7 +178,7 @@ pub(crate) fn restore(
         done.restored += 1;
     }
     let Restored { restored, unchanged, .. } = done;
-    draft.note(operation, Done::Restored { restored, unchanged, kept });
+    draft.note(operation, Done::Restored { restored, unchanged, kept, forgotten });
     Ok(done)
 }
 
@@ -181,10 +191,6 @@ fn looks_made_up(key: &str) -> bool {
 
 /// When the memory was made and last written, in milliseconds since 1970.
 fn times(memory: &Memory) -> Result<(u64, u64), TransferError> {
-    let millis = |text: &str| {
-        let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-        u64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).ok()
-    };
     millis(&memory.created_at)
         .zip(millis(&memory.updated_at))
         .ok_or_else(|| TransferError::Time(memory.key.clone()))

@@ -85,7 +85,7 @@ fn filled(home: &Home) -> Engine {
 }
 
 fn restore(engine: &Engine, memories: Vec<Memory>, replace: bool) -> Result<Restored, Error> {
-    engine.restore(Restore { memories, replace })
+    engine.restore(Restore { memories, replace, forgotten_too: false })
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn other_contents_are_kept_until_told_otherwise() {
     let memories = all(&engine);
     engine.remember_text("deploy", "turtle");
     let kept = restore(&engine, memories.clone(), false).unwrap();
-    assert_eq!(kept, Restored { restored: 0, unchanged: 5, kept: vec!["deploy".into()] });
+    assert_eq!(kept, Restored { unchanged: 5, kept: vec!["deploy".into()], ..Restored::default() });
     assert_eq!(engine.get(&Get { key: "deploy".into() }).unwrap().text, "turtle");
     let replaced = restore(&engine, memories.clone(), true).unwrap();
     assert_eq!((replaced.restored, replaced.unchanged), (1, 5));

@@ -82,7 +82,7 @@ fn writes_sent_again_to_the_next_owner_of_the_store_are_made_once_and_answered_a
         if gone {
             // The file that it edited was moved since: what was done is said, and there is nothing to show.
             assert!(
-                matches!(again, Written::Command(told) if told.starts_with("The memory file has been edited."))
+                matches!(again, Written::Command(told) if told.result.starts_with("The memory file has been edited."))
             );
         } else {
             assert!(first == again, "write {counter}");
@@ -147,5 +147,5 @@ fn an_edit_answered_again_shows_the_line_as_it_is_now() {
         })
         .unwrap();
     let Written::Command(again) = engine.write(edit(), operation(1)).unwrap() else { panic!("a command") };
-    assert_eq!(again, first.replace('B', "X"));
+    assert_eq!(again.result, first.result.replace('B', "X"));
 }

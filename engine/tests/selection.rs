@@ -105,7 +105,7 @@ fn a_malformed_filter_or_time_is_refused_with_its_place_by_both() {
 fn since_and_until_choose_by_the_last_write_and_take_the_times_that_replies_show() {
     let engine = Home::new().open();
     let memories = (0..10).map(|n| written_at(&format!("m{n}"), n)).collect();
-    engine.restore(Restore { memories, replace: false }).unwrap();
+    engine.restore(Restore { memories, ..Restore::default() }).unwrap();
     let shown = engine.get(&Get { key: "m3".into() }).unwrap().updated_at;
     for (since, until, keys) in [
         (Some(shown.as_str()), Some("1970-01-01T00:00:05Z"), &["m3", "m4"][..]),
@@ -127,7 +127,7 @@ fn the_recent_order_shows_the_last_written_first_and_pages_steadily() {
     let engine = Home::new().open();
     // Three of each second, so that the order within one moment is tried too.
     let memories = (0..120).map(|n| written_at(&format!("/memories/d{}/m{n:03}", n % 2), n / 3)).collect();
-    engine.restore(Restore { memories, replace: false }).unwrap();
+    engine.restore(Restore { memories, ..Restore::default() }).unwrap();
     let (mut seen, mut cursor, mut gone) = (Vec::new(), None, 0);
     loop {
         let request = List { order: Some(ListOrder::Recent), limit: Some(7), cursor, ..List::default() };

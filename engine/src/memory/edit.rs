@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::CommandError;
 use super::lines::{line_of, lines, numbered};
 use crate::contract::{Command, Limits, OperationId};
-use crate::draft::Draft;
+use crate::draft::{Draft, Ticket};
 use crate::operations::{Done, NAMED_TWICE};
 use crate::path::{ROOT, check_path, echo};
 use crate::record::{Entry, Record};
@@ -31,8 +31,8 @@ pub(crate) struct Bounds {
     pub(crate) max_file_bytes: u64,
 }
 
-/// Runs a command that changes the tree; returns its exact result string. Under the name of an operation
-/// that was made before, it changes nothing and returns the same again.
+/// Runs a command that changes the tree; returns its exact result string, and for `delete` what the receipt comes
+/// by. Under the name of an operation that was made before, it changes nothing and returns the same again.
 ///
 /// `view` changes nothing and never comes here: [`view`](super::view()) serves it from a state.
 pub(crate) fn edit(
@@ -41,15 +41,25 @@ pub(crate) fn edit(
     limits: &Limits,
     bounds: Bounds,
     operation: Option<OperationId>,
-) -> Result<String, CommandError> {
+) -> Result<(String, Option<Ticket>), CommandError> {
     match draft.made(operation) {
-        Some(Done::Command { line }) => return retell(draft, &command, line, bounds),
+        Some(Done::Command { line, receipt }) => {
+            return Ok((retell(draft, &command, line, bounds)?, receipt.map(Ticket::of)));
+        }
         Some(_) => return Err(StoreError::Fault(NAMED_TWICE).into()),
         None => {}
     }
-    let (told, line) = run(draft, command, limits, bounds)?;
-    draft.note(operation, Done::Command { line });
-    Ok(told)
+    let Ran { told, line, ticket } = run(draft, command, limits, bounds)?;
+    draft.note(operation, Done::Command { line, receipt: ticket.as_ref().map(Ticket::index) });
+    Ok((told, ticket))
+}
+
+/// What a command did.
+struct Ran {
+    told: String,
+    /// The line that it changed, where that is shown.
+    line: Option<u64>,
+    ticket: Option<Ticket>,
 }
 
 /// What a command that was made says, from its own words and what is there now.
@@ -96,13 +106,12 @@ fn renamed(old: &str, new: &str) -> String {
     format!("Successfully renamed {old} to {new}")
 }
 
-/// Runs a command; returns what it says, and the line that it changed where that is shown.
 fn run(
     draft: &mut Draft<'_>,
     command: Command,
     limits: &Limits,
     bounds: Bounds,
-) -> Result<(String, Option<u64>), CommandError> {
+) -> Result<Ran, CommandError> {
     let max_file_bytes = bounds.max_file_bytes;
     let told = match command {
         Command::View { path, .. } => Err(CommandError::NotAFile(path)),
@@ -111,7 +120,7 @@ fn run(
             check_path(&path, limits)?;
             let new = new_str.as_deref().unwrap_or_default();
             let (told, line) = str_replace(draft, &path, &old_str, new, bounds)?;
-            return Ok((told, Some(line as u64)));
+            return Ok(Ran { told, line: Some(line as u64), ticket: None });
         }
         Command::Insert { path, insert_line, insert_text } => {
             check_path(&path, limits)?;
@@ -119,7 +128,8 @@ fn run(
         }
         Command::Delete { path } => {
             check_path(&path, limits)?;
-            delete(draft, &path)
+            let ticket = delete(draft, &path)?;
+            return Ok(Ran { told: deleted(&path), line: None, ticket });
         }
         Command::Rename { old_path, new_path } => {
             check_path(&old_path, limits)?;
@@ -127,7 +137,7 @@ fn run(
             rename(draft, &old_path, &new_path, limits)
         }
     };
-    Ok((told?, None))
+    Ok(Ran { told: told?, line: None, ticket: None })
 }
 
 fn create(
@@ -235,7 +245,7 @@ fn insert(
     Ok(inserted(path))
 }
 
-fn delete(draft: &mut Draft<'_>, path: &str) -> Result<String, CommandError> {
+fn delete(draft: &mut Draft<'_>, path: &str) -> Result<Option<Ticket>, CommandError> {
     if path == ROOT {
         return Err(CommandError::Root("delete"));
     }
@@ -243,10 +253,7 @@ fn delete(draft: &mut Draft<'_>, path: &str) -> Result<String, CommandError> {
     if doomed.is_empty() {
         return Err(CommandError::Missing(path.into()));
     }
-    for entry in doomed {
-        draft.remove(&entry.key);
-    }
-    Ok(deleted(path))
+    Ok(draft.erase(doomed))
 }
 
 fn rename(draft: &mut Draft<'_>, old: &str, new: &str, limits: &Limits) -> Result<String, CommandError> {

@@ -1,7 +1,7 @@
 //! What every [`Store`] promises, as a suite that each implementation runs.
 
 use super::{Batch, Snapshot, Store};
-use crate::sealed::{NodeId, RecordId};
+use crate::sealed::{Chain, NodeId, RecordId};
 
 /// Runs the suite; `open` opens the same store again each time, an empty one at first.
 pub(super) fn check(open: &dyn Fn() -> Box<dyn Store>) {
@@ -61,21 +61,27 @@ pub(super) fn check(open: &dyn Fn() -> Box<dyn Store>) {
             head: b"head".to_vec(),
             nodes: vec![(leaf, row("leaf")), (inner, row("inner"))],
             pieces: vec![(7, row("piece"))],
-            log: vec![(0, b"first".to_vec()), (1, b"second".to_vec())],
+            log: vec![
+                (Chain::Erasures, 0, b"first".to_vec()),
+                (Chain::Copies, 0, b"other".to_vec()),
+                (Chain::Erasures, 1, b"second".to_vec()),
+            ],
             ..Batch::default()
         })
         .unwrap();
     let now = again.snapshot().unwrap();
-    assert_eq!((before.node(leaf).unwrap(), before.log(0, 9).unwrap()), (None, vec![]));
+    assert_eq!((before.node(leaf).unwrap(), before.log(Chain::Erasures, 0, 9).unwrap()), (None, vec![]));
     assert_eq!((now.head().unwrap(), now.node(leaf).unwrap()), (row("head"), row("leaf")));
     assert_eq!((now.node(inner).unwrap(), now.piece(7).unwrap()), (row("inner"), row("piece")));
-    assert_eq!(now.log(1, 9).unwrap(), [(1, b"second".to_vec())]);
-    assert_eq!(now.log(0, 1).unwrap().len(), 1);
-    let without = Batch { nodes: vec![(leaf, gone.clone())], pieces: vec![(7, gone.clone())], ..Batch::default() };
+    assert_eq!(now.log(Chain::Erasures, 1, 9).unwrap(), [(1, b"second".to_vec())]);
+    assert_eq!(now.log(Chain::Copies, 0, 9).unwrap(), [(0, b"other".to_vec())]);
+    assert_eq!(now.log(Chain::Erasures, 0, 1).unwrap().len(), 1);
+    let without =
+        Batch { nodes: vec![(leaf, gone.clone())], pieces: vec![(7, gone.clone())], ..Batch::default() };
     again.commit(&without).unwrap();
     let now = again.snapshot().unwrap();
     assert_eq!((now.node(leaf).unwrap(), now.piece(7).unwrap()), (gone.clone(), gone));
-    assert_eq!((now.node(inner).unwrap(), now.log(0, 9).unwrap().len()), (row("inner"), 2));
+    assert_eq!((now.node(inner).unwrap(), now.log(Chain::Erasures, 0, 9).unwrap().len()), (row("inner"), 2));
 }
 
 /// All ids, read in pieces of one and of two.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub(crate) use self::redb::RedbStore;
 use crate::contract::ErrorCode;
-use crate::sealed::{FORMAT_VERSION, NodeId, RecordId};
+use crate::sealed::{Chain, FORMAT_VERSION, NodeId, RecordId};
 
 /// Changes that are committed together or not at all.
 #[derive(Default)]
@@ -32,8 +32,8 @@ pub(crate) struct Batch {
     pub(crate) nodes: Vec<(NodeId, Option<Vec<u8>>)>,
     /// Sealed pieces of derived data to write, or to remove, by the leaf that they are derived from.
     pub(crate) pieces: Vec<(u64, Option<Vec<u8>>)>,
-    /// Sealed entries to add to the log.
-    pub(crate) log: Vec<(u64, Vec<u8>)>,
+    /// Sealed entries to add to the logs.
+    pub(crate) log: Vec<(Chain, u64, Vec<u8>)>,
     /// The sealed note on the operations in this commit, kept under the commit's epoch.
     pub(crate) note: Option<Vec<u8>>,
     /// Epochs whose notes are no longer needed.
@@ -85,8 +85,8 @@ pub(crate) trait Snapshot: Send + Sync {
     /// The sealed piece that was derived from a leaf, or `None` if there is none.
     fn piece(&self, leaf: u64) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// At most so many sealed entries of the log from number `from` on.
-    fn log(&self, from: u64, most: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
+    /// At most so many sealed entries of a log from number `from` on.
+    fn log(&self, chain: Chain, from: u64, most: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
 }
 
 /// Why the store could not read or write.

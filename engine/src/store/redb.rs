@@ -10,7 +10,7 @@
 //! | `records` | record id | sealed record |
 //! | `nodes` | level and number of a key node (u64) | sealed node |
 //! | `pieces` | number of a leaf of the key tree (u64) | sealed piece of derived data |
-//! | `log` | number (u64) | sealed entry |
+//! | `erasures`, `copies` | number (u64) | sealed entry of the log |
 //! | `operations` | epoch (u64) | sealed note |
 
 use std::fs::File;
@@ -25,13 +25,14 @@ use redb::{
 
 use super::overlay::Overlay;
 use super::{Batch, Snapshot, Store, StoreError};
-use crate::sealed::{FORMAT_VERSION, NodeId, RecordId, random};
+use crate::sealed::{Chain, FORMAT_VERSION, NodeId, RecordId, random};
 
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 const RECORDS: TableDefinition<'static, &[u8; 16], &[u8]> = TableDefinition::new("records");
 const NODES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("nodes");
 const PIECES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("pieces");
-const LOG: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("log");
+const ERASURES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("erasures");
+const COPIES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("copies");
 const OPERATIONS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("operations");
 
 /// redb's page cache. Records are small and read once, so a larger one only costs memory.
@@ -59,7 +60,7 @@ impl RedbStore {
             meta.insert("epoch", 0u64.to_le_bytes().as_slice())?;
             meta.insert("salt", store.salt.as_slice())?;
             transaction.open_table(RECORDS)?;
-            for table in [NODES, PIECES, LOG, OPERATIONS] {
+            for table in [NODES, PIECES, ERASURES, COPIES, OPERATIONS] {
                 transaction.open_table(table)?;
             }
         }
@@ -165,9 +166,24 @@ impl Store for RedbStore {
             meta.insert("epoch", epoch.to_le_bytes().as_slice())?;
             meta.insert("head", batch.head.as_slice())?;
             // A table that is not touched costs the commit no page.
-            replace(&transaction, NODES, batch.nodes.iter().map(|(id, sealed)| (id.get(), sealed.as_deref())))?;
-            replace(&transaction, PIECES, batch.pieces.iter().map(|(leaf, piece)| (*leaf, piece.as_deref())))?;
-            replace(&transaction, LOG, batch.log.iter().map(|(number, entry)| (*number, Some(&entry[..]))))?;
+            replace(
+                &transaction,
+                NODES,
+                batch.nodes.iter().map(|(id, sealed)| (id.get(), sealed.as_deref())),
+            )?;
+            replace(
+                &transaction,
+                PIECES,
+                batch.pieces.iter().map(|(leaf, piece)| (*leaf, piece.as_deref())),
+            )?;
+            for logged in [Chain::Erasures, Chain::Copies] {
+                let entries = batch.log.iter().filter(|(chain, ..)| *chain == logged);
+                replace(
+                    &transaction,
+                    log(logged),
+                    entries.map(|(_, number, entry)| (*number, Some(&entry[..]))),
+                )?;
+            }
             if batch.note.is_some() || !batch.stale_notes.is_empty() {
                 let mut operations = transaction.open_table(OPERATIONS)?;
                 for epoch in &batch.stale_notes {
@@ -188,6 +204,13 @@ impl Store for RedbStore {
 
     fn bytes(&self) -> u64 {
         self.disk.len().unwrap_or(0)
+    }
+}
+
+fn log(chain: Chain) -> TableDefinition<'static, u64, &'static [u8]> {
+    match chain {
+        Chain::Erasures => ERASURES,
+        Chain::Copies => COPIES,
     }
 }
 
@@ -258,8 +281,8 @@ impl Snapshot for RedbSnapshot {
         self.row(PIECES, leaf)
     }
 
-    fn log(&self, from: u64, most: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
-        let log = self.transaction.open_table(LOG)?;
+    fn log(&self, chain: Chain, from: u64, most: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let log = self.transaction.open_table(log(chain))?;
         let entries = log.range(from..)?.take(most);
         entries
             .map(|row| {

@@ -58,8 +58,9 @@ pub(super) fn seal(key: &Key, id: &RecordId, epoch: u64, payload: &[u8]) -> Opti
 
 /// Seals one message under a key that seals no other. `None` if it is too long to be sealed at once.
 pub(super) fn seal_once(key: &Key, aad: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
-    let sealed =
-        ChaCha20Poly1305::new((&key.0).into()).encrypt(&Nonce::default(), Payload { msg: plain, aad }).ok()?;
+    let sealed = ChaCha20Poly1305::new((&key.0).into())
+        .encrypt(&Nonce::default(), Payload { msg: plain, aad })
+        .ok()?;
     Some([&[BLOB_FORMAT], sealed.as_slice()].concat())
 }
 

@@ -89,7 +89,9 @@ pub(crate) enum SlotError {
     Foreign,
     #[error("it belongs to another store file")]
     OtherStore,
-    #[error("the store file is of commit {store}, and its keys were erased at commit {slot}: it is an older copy")]
+    #[error(
+        "the store file is of commit {store}, and its keys were erased at commit {slot}: it is an older copy"
+    )]
     OlderStore { store: u64, slot: u64 },
     #[error("the store file is of commit {store}, and the keys are of commit {slot}: they are an older copy")]
     OlderSlot { store: u64, slot: u64 },
@@ -189,8 +191,19 @@ impl Slot {
         self.renew(hash)
     }
 
+    /// Every key that can be read in the bytes of a slot, as whoever has the keys can read it.
+    #[cfg(test)]
+    pub(super) fn readable(bytes: &[u8], keys: &SlotKeys, salt: &[u8; 16]) -> Vec<Key> {
+        let blocks = bytes.chunks(BLOCK).enumerate();
+        blocks
+            .filter_map(|(at, block)| Place::read(block, at % 2, keys, salt).ok())
+            .map(|place| place.key.clone())
+            .collect()
+    }
+
     fn put(&self, place: &Place) -> io::Result<()> {
-        let block = place.block(&self.key, &self.salt).ok_or_else(|| io::Error::other("it can't be sealed"))?;
+        let block =
+            place.block(&self.key, &self.salt).ok_or_else(|| io::Error::other("it can't be sealed"))?;
         let at = (place.epoch % 2) * BLOCK as u64;
         self.medium.write(at, &block)?;
         self.medium.write(at + 2 * BLOCK as u64, &block)?;
@@ -239,10 +252,17 @@ impl Place {
             .chain(&keys.previous)
             .find_map(|key| open_with_nonce(key, &head, sealed).ok())
             .ok_or(SlotError::Foreign)?;
-        let word = |at: usize| content.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+        let word = |at: usize| {
+            content.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
+        };
         let hash = |at: usize| content.get(at..at + 32).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         let place = || {
-            Some(Self { epoch: word(0)?, key: Key(hash(8)?), epoch_before: word(40)?, hash_before: hash(48)? })
+            Some(Self {
+                epoch: word(0)?,
+                key: Key(hash(8)?),
+                epoch_before: word(40)?,
+                hash_before: hash(48)?,
+            })
         };
         place().filter(|place| place.epoch % 2 == number as u64).ok_or(SlotError::Damaged)
     }
@@ -255,4 +275,147 @@ fn head(place: u8, salt: &[u8; 16]) -> [u8; HEAD] {
     head[10] = place;
     head[12..].copy_from_slice(salt);
     head
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    const SALT: [u8; 16] = [9; 16];
+
+    /// A slot in memory. Clones are of the same one.
+    #[derive(Clone)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl SlotMedium for Memory {
+        fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+            let held = self.0.lock();
+            bytes.copy_from_slice(
+                held.get(offset as usize..)
+                    .and_then(|rest| rest.get(..bytes.len()))
+                    .ok_or(io::ErrorKind::UnexpectedEof)?,
+            );
+            Ok(())
+        }
+        fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.0.lock()[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        }
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn keys() -> SlotKeys {
+        SlotKeys { current: Key([1; 32]), previous: None }
+    }
+
+    /// A slot after the commit of this epoch, with the hash of its tree, and the key of that epoch.
+    fn after(epoch: u64) -> (Memory, Key) {
+        let (bytes, mut key) = Slot::first(&keys(), &SALT, &[0; 32]).unwrap();
+        let memory = Memory(Arc::new(Mutex::new(bytes)));
+        for done in 1..=epoch {
+            let mut slot = if done == 1 {
+                opened(&memory, 1).unwrap().slot
+            } else {
+                opened(&memory, done - 1).unwrap().slot
+            };
+            if done > 1 {
+                slot.renew(&[(done - 1) as u8; 32]).unwrap();
+                key = slot.next_key().clone();
+                slot.retire(&[done as u8; 32]).unwrap();
+            } else {
+                slot.renew(&[1; 32]).unwrap();
+            }
+        }
+        (memory, key)
+    }
+
+    fn opened(memory: &Memory, epoch: u64) -> Result<SlotOpened, SlotError> {
+        Slot::open(Box::new(memory.clone()), &keys(), &SALT, epoch).unwrap()
+    }
+
+    fn refused(memory: &Memory, epoch: u64) -> SlotError {
+        opened(memory, epoch).err().expect("it is refused")
+    }
+
+    #[test]
+    fn the_key_of_the_stores_epoch_opens_it_and_the_one_before_is_nowhere() {
+        let (memory, key) = after(5);
+        let found = opened(&memory, 5).unwrap();
+        assert!(found.current == key && found.hash == Some([5; 32]));
+        let mut slot = found.slot;
+        slot.renew(&[5; 32]).unwrap();
+        let next = slot.next_key().clone();
+        slot.retire(&[6; 32]).unwrap();
+        let readable = Slot::readable(&memory.0.lock(), &keys(), &SALT);
+        assert!(readable.contains(&next) && !readable.contains(&key));
+        assert_eq!(readable.len(), 4);
+    }
+
+    #[test]
+    fn a_crash_between_commit_and_erasure_leaves_both_keys_and_taking_the_store_up_again_erases_the_old_one()
+    {
+        let (memory, old) = after(4);
+        let mut slot = opened(&memory, 4).unwrap().slot;
+        slot.renew(&[4; 32]).unwrap();
+        let new = slot.next_key().clone();
+        // The store is of epoch 5 now, and the process dies here.
+        let found = opened(&memory, 5).unwrap();
+        assert!(found.current == new && found.hash.is_none());
+        assert!(Slot::readable(&memory.0.lock(), &keys(), &SALT).contains(&old));
+        let mut slot = found.slot;
+        slot.renew(&[5; 32]).unwrap();
+        assert!(!Slot::readable(&memory.0.lock(), &keys(), &SALT).contains(&old));
+        assert_eq!(opened(&memory, 5).unwrap().hash, Some([5; 32]));
+    }
+
+    #[test]
+    fn a_place_that_was_torn_while_it_was_overwritten_costs_nothing() {
+        let (whole, key) = after(4);
+        let bytes = whole.0.lock().clone();
+        // The key of epoch 5 lies in the odd place.
+        for torn in [[1, 3].as_slice(), &[1], &[3]] {
+            let mut bytes = bytes.clone();
+            torn.iter().for_each(|block| bytes[block * BLOCK + 100..][..1_000].fill(7));
+            let memory = Memory(Arc::new(Mutex::new(bytes)));
+            assert!(opened(&memory, 4).unwrap().current == key, "{torn:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_goes_bad_is_read_from_its_copy_and_both_are_named() {
+        let (whole, key) = after(4);
+        let bytes = whole.0.lock().clone();
+        for bad in [[0].as_slice(), &[2], &[0, 2]] {
+            let mut bytes = bytes.clone();
+            bad.iter().for_each(|block| bytes[block * BLOCK + 40] ^= 1);
+            let memory = Memory(Arc::new(Mutex::new(bytes)));
+            match bad.len() {
+                1 => assert!(opened(&memory, 4).unwrap().current == key),
+                _ => assert_eq!(refused(&memory, 4), SlotError::KeyLost),
+            }
+        }
+        for bytes in [vec![], vec![0; 100], vec![0; LENGTH], bytes[..LENGTH - 1].to_vec()] {
+            assert_eq!(refused(&Memory(Arc::new(Mutex::new(bytes))), 4), SlotError::Damaged);
+        }
+    }
+
+    #[test]
+    fn a_store_or_a_slot_of_another_moment_another_store_or_another_secret_is_named() {
+        let (memory, _) = after(4);
+        assert_eq!(refused(&memory, 3), SlotError::OlderStore { store: 3, slot: 4 });
+        assert_eq!(refused(&memory, 1), SlotError::OlderStore { store: 1, slot: 4 });
+        assert_eq!(refused(&memory, 6), SlotError::OlderSlot { store: 6, slot: 5 });
+        let open = |keys: &SlotKeys, salt| Slot::open(Box::new(memory.clone()), keys, salt, 4).unwrap().err();
+        assert_eq!(open(&keys(), &[8; 16]), Some(SlotError::OtherStore));
+        assert_eq!(
+            open(&SlotKeys { current: Key([2; 32]), previous: None }, &SALT),
+            Some(SlotError::Foreign)
+        );
+        let changing = SlotKeys { current: Key([2; 32]), previous: Some(Key([1; 32])) };
+        assert_eq!(open(&changing, &SALT), None, "while the store secret is being changed");
+    }
 }

@@ -8,17 +8,19 @@
 //! sealed head = format (u8) | nonce (24) | ciphertext and tag; salt and epoch are associated data
 //! ```
 
+use std::collections::BTreeMap;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::key_tree::{Changed, Changes, Root, Version, Walked};
+use super::key_tree::{Changed, Changes, Hash, Root, Version, Walked};
+use super::log::{ChainEnd, Copied, Erasure, LogKeys, LoggedErasure};
 use super::operation_key::OperationKey;
 use super::seal::{UnsealError, open_with_nonce, seal_with_nonce};
 use super::secret::Key;
 use super::slot::{Slot, SlotError, SlotKeys, SlotMedium, SlotOpened};
-use crate::sealed::FORMAT_VERSION;
+use crate::sealed::{Chain, FORMAT_VERSION};
 use crate::store::{Batch, Snapshot, StoreError};
 
 /// What is sealed under the root key.
@@ -27,6 +29,28 @@ struct Head {
     namespace: String,
     secret: Key,
     root: Root,
+    erasures: ChainEnd,
+    copies: ChainEnd,
+}
+
+/// What a commit adds to the logs.
+#[derive(Default)]
+pub(crate) struct ToLog {
+    /// Milliseconds since 1970, UTC.
+    pub(crate) at: u64,
+    pub(crate) erasures: Vec<ToErase>,
+    pub(crate) copies: Vec<Copied>,
+}
+
+/// Memories that a commit forgets, and for which there is to be a receipt.
+pub(crate) struct ToErase {
+    /// How many.
+    pub(crate) count: u64,
+    /// Their versions in the store, by place.
+    pub(crate) versions: BTreeMap<u64, Version>,
+    pub(crate) origins: Vec<u64>,
+    /// Copies that may hold them.
+    pub(crate) copies: Vec<Copied>,
 }
 
 /// See the module. `Debug` shows nothing of the keys.
@@ -34,6 +58,7 @@ pub(crate) struct StoreKeys {
     slot: Slot,
     salt: [u8; 16],
     head: Head,
+    log: LogKeys,
 }
 
 /// Why the keys of a store can't be had.
@@ -47,15 +72,22 @@ pub(crate) enum StoreKeysError {
     Store(#[from] StoreError),
 }
 
-/// The keys as they are after a commit.
+/// The keys as they are after a commit, and what it logs of its erasures, in their order, with the receipts' ids.
 pub(crate) struct Sealed {
     next: Head,
+    pub(crate) erased: Vec<(Hash, LoggedErasure)>,
 }
 
 impl StoreKeys {
     /// The bytes of the slot of a store that is being made, and of its head as of its first commit, of epoch 1.
     pub(crate) fn create(keys: &SlotKeys, salt: &[u8; 16], namespace: &str) -> Option<(Vec<u8>, Vec<u8>)> {
-        let head = Head { namespace: namespace.to_owned(), secret: Key::random(), root: Root::empty() };
+        let head = Head {
+            namespace: namespace.to_owned(),
+            secret: Key::random(),
+            root: Root::empty(),
+            erasures: ChainEnd::default(),
+            copies: ChainEnd::default(),
+        };
         let (slot, first) = Slot::first(keys, salt, head.root.hash())?;
         Some((slot, head.seal(&first, salt, 1)?))
     }
@@ -80,7 +112,8 @@ impl StoreKeys {
         if hash.is_some_and(|hash| hash != *head.root.hash()) {
             return Err(damaged("its key tree is not the one that its slot names").into());
         }
-        Ok(Self { slot, salt: *salt, head })
+        let log = LogKeys::of(&head.secret);
+        Ok(Self { slot, salt: *salt, head, log })
     }
 
     /// Takes the store to write to it: erases what a crash may have left in the slot.
@@ -93,14 +126,31 @@ impl StoreKeys {
         &self.head.namespace
     }
 
-    /// The root of the key tree as it is.
-    pub(crate) fn root(&self) -> &Root {
-        &self.head.root
-    }
-
     /// Every version in the store of `snapshot`, of the same commit.
     pub(crate) fn walk(&self, snapshot: &dyn Snapshot) -> Result<Walked, StoreError> {
         self.head.root.walk(snapshot, &self.salt)
+    }
+
+    /// What seals and signs the logs.
+    pub(crate) fn log_keys(&self) -> &LogKeys {
+        &self.log
+    }
+
+    /// Where the log of erasures stands.
+    pub(crate) fn erasures_end(&self) -> &ChainEnd {
+        &self.head.erasures
+    }
+
+    /// Reads the log of copies and checks that it is whole.
+    pub(crate) fn copies(&self, snapshot: &dyn Snapshot) -> Result<Vec<Copied>, StoreError> {
+        let damaged = || StoreError::Damaged("its log of copies is not whole".into());
+        let (mut copies, mut end) = (Vec::new(), ChainEnd::default());
+        for (number, sealed) in snapshot.log(Chain::Copies, 0, usize::MAX)? {
+            let copied: Copied = self.log.open(Chain::Copies, number, &sealed).map_err(|_| damaged())?;
+            end = end.with(&copied.digest());
+            copies.push(copied);
+        }
+        if end == self.head.copies { Ok(copies) } else { Err(damaged()) }
     }
 
     /// What seals the notes on operations.
@@ -125,19 +175,59 @@ impl StoreKeys {
         snapshot: &dyn Snapshot,
         epoch: u64,
         changes: &Changes,
+        log: ToLog,
         batch: &mut Batch,
     ) -> Result<Sealed, StoreError> {
-        let Changed { root, nodes, lost_pieces, .. } = self.head.root.change(snapshot, &self.salt, changes)?;
-        let next = Head { root, ..self.head.clone() };
+        let changed = self.head.root.change(snapshot, &self.salt, changes)?;
+        let mut next = Head { root: changed.root.clone(), ..self.head.clone() };
+        let erased = self.log(&mut next, &changed, log, batch)?;
         batch.head = next.seal(self.slot.next_key(), &self.salt, epoch).ok_or(UNSEALABLE)?;
-        batch.nodes = nodes;
-        batch.pieces.extend(lost_pieces.into_iter().map(|leaf| (leaf, None)));
-        Ok(Sealed { next })
+        batch.nodes = changed.nodes;
+        batch.pieces.extend(changed.lost_pieces.into_iter().map(|leaf| (leaf, None)));
+        Ok(Sealed { next, erased })
+    }
+
+    /// Adds to the logs what a commit adds to them; returns the erasures.
+    fn log(
+        &self,
+        next: &mut Head,
+        changed: &Changed,
+        log: ToLog,
+        batch: &mut Batch,
+    ) -> Result<Vec<(Hash, LoggedErasure)>, StoreError> {
+        for copied in log.copies {
+            let number = next.copies.length;
+            let sealed = self.log.seal(Chain::Copies, number, &copied).ok_or(UNSEALABLE)?;
+            batch.log.push((Chain::Copies, number, sealed));
+            next.copies = next.copies.with(&copied.digest());
+        }
+        let mut erased = Vec::new();
+        for ToErase { count, versions, origins, copies } in log.erasures {
+            let before = &self.head.root;
+            let erasure = Erasure {
+                at: log.at,
+                count,
+                index: next.erasures.length,
+                log_before: next.erasures.hash,
+                tree_before: *before.hash(),
+                tree_after: *changed.root.hash(),
+                proof: changed.prove(before, &versions),
+                copies,
+            };
+            let (id, signature) = self.log.sign(&erasure);
+            let number = erasure.index;
+            next.erasures = next.erasures.with(&id);
+            let logged = LoggedErasure { erasure, signature, origins };
+            let sealed = self.log.seal(Chain::Erasures, number, &logged).ok_or(UNSEALABLE)?;
+            batch.log.push((Chain::Erasures, number, sealed));
+            erased.push((id, logged));
+        }
+        Ok(erased)
     }
 
     /// After the commit: erases the root key of the one before it, and returns once that is durable.
-    pub(crate) fn committed(&mut self, sealed: Sealed) -> io::Result<()> {
-        self.head = sealed.next;
+    pub(crate) fn committed(&mut self, sealed: &Sealed) -> io::Result<()> {
+        self.head = sealed.next.clone();
         self.slot.retire(self.head.root.hash())
     }
 }
@@ -160,3 +250,7 @@ impl Head {
 fn associated_data(salt: &[u8; 16], epoch: u64) -> Vec<u8> {
     [b"warm head".as_slice(), &FORMAT_VERSION.to_le_bytes(), salt, &epoch.to_le_bytes()].concat()
 }
+
+#[cfg(test)]
+#[path = "store_keys_tests.rs"]
+mod tests;

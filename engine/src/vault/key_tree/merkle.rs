@@ -79,14 +79,20 @@ pub(crate) struct Branches {
 }
 
 impl Branches {
-    /// Collects them; `child` gives the hash of a child of a node on the way (level, node, number).
+    /// Collects them in a tree of this root; `child` gives the hash of a child of a node on the way (level, node,
+    /// number).
     pub(super) fn collect(
         levels: u8,
+        root: &Hash,
         places: &[u64],
         child: &impl Fn(u8, u64, usize) -> Hash,
     ) -> Self {
         let mut beside = Vec::new();
-        collect(u32::from(levels) * BITS, 0, places, child, &mut beside);
+        if !places.is_empty() {
+            collect(u32::from(levels) * BITS, 0, places, child, &mut beside);
+        } else if levels > 0 {
+            beside.push(*root);
+        }
         Self { levels, beside }
     }
 
@@ -109,13 +115,30 @@ impl Branches {
 }
 
 impl Proof {
+    /// A digest of all of it.
+    pub(crate) fn digest(&self) -> Hash {
+        let mut hash = Sha256::new();
+        hash.update((self.places.len() as u64).to_le_bytes());
+        for ProvenPlace { place, id, salt, after } in &self.places {
+            hash.update(place.to_le_bytes());
+            hash.update([id.as_slice(), salt, after].concat());
+        }
+        for Branches { levels, beside } in [&self.before, &self.after] {
+            hash.update([*levels]);
+            hash.update((beside.len() as u64).to_le_bytes());
+            beside.iter().for_each(|beside| hash.update(beside));
+        }
+        hash.finalize().into()
+    }
+
     /// The roots before and after that this proof is good for; `None` if it contradicts itself.
     pub(crate) fn roots(&self) -> Option<(Hash, Hash)> {
         let held = |hash: &dyn Fn(&ProvenPlace) -> Hash| -> Vec<_> {
             self.places.iter().map(|place| (place.place, hash(place))).collect()
         };
         let before = held(&|place| commitment(&place.salt, &RecordId::from_bytes(place.id)));
-        let gone = |place: &ProvenPlace| place.after != commitment(&place.salt, &RecordId::from_bytes(place.id));
+        let gone =
+            |place: &ProvenPlace| place.after != commitment(&place.salt, &RecordId::from_bytes(place.id));
         if !self.places.iter().all(gone) {
             return None;
         }

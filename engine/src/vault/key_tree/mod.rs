@@ -22,8 +22,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-pub(crate) use self::merkle::{Hash, NOTHING, Proof, ProvenPlace};
-use self::merkle::{Branches, MOST_LEVELS};
+pub(crate) use self::merkle::{Branches, Hash, Proof, ProvenPlace};
+use self::merkle::{MOST_LEVELS, NOTHING};
 use self::node::{Child, Inner, Leaf};
 pub(crate) use self::node::{FAN_OUT, Version};
 use super::secret::Key;
@@ -103,7 +103,8 @@ impl Root {
         salt: &[u8; 16],
         changes: &Changes,
     ) -> Result<Changed, StoreError> {
-        let mut work = Work { snapshot, salt, nodes: Vec::new(), lost_pieces: Vec::new(), touched: Touched::default() };
+        let mut work =
+            Work { snapshot, salt, nodes: Vec::new(), lost_pieces: Vec::new(), touched: Touched::default() };
         let highest = changes.places.last_key_value().map(|(place, _)| leaf_of(*place));
         let highest = highest.max(changes.pieces.last_key_value().map(|(leaf, _)| *leaf));
         let Some(highest) = highest else {
@@ -136,12 +137,14 @@ impl Root {
         for level in (1..self.levels).rev() {
             let read = nodes.par_iter().map(|(index, child)| {
                 let inner = read_inner(snapshot, salt, level, *index, child)?;
-                let below = |(at, child): (usize, Option<Child>)| Some((index * FAN_OUT as u64 + at as u64, child?));
+                let below =
+                    |(at, child): (usize, Option<Child>)| Some((index * FAN_OUT as u64 + at as u64, child?));
                 Ok(inner.children.into_iter().enumerate().filter_map(below).collect::<Vec<_>>())
             });
             nodes = read.collect::<Result<Vec<_>, StoreError>>()?.into_iter().flatten().collect();
         }
-        let leaves = nodes.par_iter().map(|(index, child)| Ok((*index, read_leaf(snapshot, salt, *index, child)?)));
+        let leaves =
+            nodes.par_iter().map(|(index, child)| Ok((*index, read_leaf(snapshot, salt, *index, child)?)));
         let mut walked = Walked { versions: Vec::new(), pieces: Vec::new() };
         for (index, leaf) in leaves.collect::<Result<Vec<_>, StoreError>>()? {
             walked.pieces.extend(leaf.piece.map(|key| (index, key)));
@@ -169,10 +172,10 @@ impl Changed {
         });
         Proof {
             places: proven.collect(),
-            before: Branches::collect(before.levels, &places, &|level, node, at| {
+            before: Branches::collect(before.levels, &before.hash, &places, &|level, node, at| {
                 among(&self.touched.before, level, node, at)
             }),
-            after: Branches::collect(self.root.levels, &places, &|level, node, at| {
+            after: Branches::collect(self.root.levels, &self.root.hash, &places, &|level, node, at| {
                 among(&self.touched.after, level, node, at)
             }),
         }
@@ -222,7 +225,12 @@ impl Changes {
     }
 }
 
-fn read_leaf(snapshot: &dyn Snapshot, salt: &[u8; 16], index: u64, child: &Child) -> Result<Leaf, StoreError> {
+fn read_leaf(
+    snapshot: &dyn Snapshot,
+    salt: &[u8; 16],
+    index: u64,
+    child: &Child,
+) -> Result<Leaf, StoreError> {
     read(snapshot, salt, 0, index, child, Leaf::decode, Leaf::hashes)
 }
 
@@ -330,5 +338,34 @@ impl Work<'_> {
                 Ok(None)
             }
         }
+    }
+}
+
+/// The keys and versions in a node, for whoever holds this key; none if it is not the node's.
+#[cfg(test)]
+pub(super) fn forensic_open(
+    salt: &[u8; 16],
+    id: NodeId,
+    key: &Key,
+    sealed: &[u8],
+) -> (Vec<Key>, Vec<crate::sealed::RecordId>) {
+    let Ok(plain) = node::unseal(salt, id, key, sealed) else { return Default::default() };
+    if id.get() >> 56 == 0 {
+        let leaf = Leaf::decode(&plain).expect("it is a leaf");
+        let versions = leaf.places.iter().flatten();
+        (
+            versions.clone().map(|version| version.key.bytes().clone()).collect(),
+            versions.map(|version| version.id).collect(),
+        )
+    } else {
+        let inner = Inner::decode(&plain).expect("it is an inner node");
+        (inner.children.iter().flatten().map(|child| child.key.clone()).collect(), Vec::new())
+    }
+}
+
+#[cfg(test)]
+impl Root {
+    pub(super) fn forensic_key(&self) -> Option<Key> {
+        self.child().map(|child| child.key)
     }
 }

@@ -141,7 +141,12 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 /// Seals a node under a fresh key, and returns it as its parent will know it.
-pub(super) fn seal(salt: &[u8; 16], node: NodeId, plain: &[u8], children: &[Hash; FAN_OUT]) -> Option<(Child, Vec<u8>)> {
+pub(super) fn seal(
+    salt: &[u8; 16],
+    node: NodeId,
+    plain: &[u8],
+    children: &[Hash; FAN_OUT],
+) -> Option<(Child, Vec<u8>)> {
     let key = Key::random();
     let sealed = seal_once(&key, &associated_data(salt, node), plain)?;
     Some((Child { key, hash: merkle::over(children) }, sealed))

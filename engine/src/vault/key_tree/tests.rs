@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::sealed::RecordId;
+use crate::sealed::{Chain, RecordId};
 use crate::vault::RecordKey;
 
 const SALT: [u8; 16] = [5; 16];
@@ -42,7 +42,7 @@ impl Snapshot for Nodes {
     fn piece(&self, _: u64) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(None)
     }
-    fn log(&self, _: u64, _: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+    fn log(&self, _: Chain, _: u64, _: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         Ok(Vec::new())
     }
 }
@@ -52,7 +52,10 @@ fn version() -> Version {
 }
 
 fn put(places: impl IntoIterator<Item = u64>) -> Changes {
-    Changes { places: places.into_iter().map(|place| (place, Some(version()))).collect(), ..Changes::default() }
+    Changes {
+        places: places.into_iter().map(|place| (place, Some(version()))).collect(),
+        ..Changes::default()
+    }
 }
 
 fn remove(places: impl IntoIterator<Item = u64>) -> Changes {
