@@ -7,6 +7,7 @@
 //!
 //! Readers never come here: they hold a published state and are not stopped by a commit.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::published::{IndexChanges, Published};
 use crate::receipt;
 use crate::store::{Batch, Store, StoreError};
 use crate::turns::Turns;
-use crate::vault::{ChainEnd, Copied, StoreKeys};
+use crate::vault::{ChainEnd, Copied, NewPiece, StoreKeys};
 
 /// See the module.
 pub(crate) struct Commits {
@@ -116,7 +117,7 @@ impl Commits {
         }
         let durable = match draft.is_empty() {
             true => Ok(None),
-            false => self.make_durable(&draft, keys, copies).map(Some),
+            false => self.make_durable(&mut draft, keys, copies).map(Some),
         };
         let now = draft.now();
         let (done, copied) = draft.into_parts();
@@ -134,7 +135,7 @@ impl Commits {
 
     fn make_durable(
         &self,
-        draft: &Draft<'_>,
+        draft: &mut Draft<'_>,
         keys: &mut StoreKeys,
         copies: &[Copied],
     ) -> Result<(Batch, u64), StoreError> {
@@ -161,6 +162,14 @@ impl Commits {
         );
         commit.publish(draft.names.clone(), epoch, changes);
         Ok((batch, epoch))
+    }
+
+    /// Keeps derived data, as far as it is still true when its turn comes.
+    pub(crate) fn keep(&self, pieces: BTreeMap<u64, NewPiece>) -> Result<(), StoreError> {
+        self.write(move |draft| {
+            draft.keep(pieces);
+            Ok(())
+        })
     }
 
     /// Where the log of erasures stands. Waits for a commit under way.

@@ -3,6 +3,7 @@
 //! A draft collects the changes of several writers. Each is atomic: [`Draft::mark`] before it and
 //! [`Draft::reset`] if it fails.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use rpds::HashTrieMapSync;
@@ -14,7 +15,7 @@ use crate::sealed::RecordId;
 use crate::state::{Names, State};
 use crate::store::{Batch, StoreError};
 use crate::time;
-use crate::vault::{Changes, Copied, ToErase, ToLog, Version};
+use crate::vault::{Changes, Copied, NewPiece, ToErase, ToLog, Version};
 
 /// Copies that one receipt names at most, the latest first.
 const MOST_COPIES: usize = 16;
@@ -37,6 +38,8 @@ pub(crate) struct Draft<'a> {
     first_erasure: u64,
     /// Copies of the memories that are to be logged.
     copies: Vec<Copied>,
+    /// Derived data that is to be kept. A change that brings some does nothing else and never fails.
+    pieces: BTreeMap<u64, NewPiece>,
     /// How often something was changed; and how often when the change that is being made began.
     changes: u64,
     began_at: u64,
@@ -104,6 +107,7 @@ impl<'a> Draft<'a> {
             erasures: Vec::new(),
             first_erasure: erasures,
             copies: Vec::new(),
+            pieces: BTreeMap::new(),
             changes: 0,
             began_at: 0,
             now: time::now(),
@@ -168,6 +172,11 @@ impl<'a> Draft<'a> {
         self.copies.push(Copied { at: self.now, kind, place });
     }
 
+    /// Keeps derived data, as far as what it was derived from is still there when this is committed.
+    pub(crate) fn keep(&mut self, pieces: BTreeMap<u64, NewPiece>) {
+        self.pieces.extend(pieces);
+    }
+
     /// What an operation did, if it was made before.
     pub(crate) fn made(&self, operation: Option<OperationId>) -> Option<Done> {
         let operation = operation?;
@@ -214,7 +223,8 @@ impl<'a> Draft<'a> {
 
     /// Whether nothing would be written. Changes that cancel each other out may still have to be noted.
     pub(crate) fn is_empty(&self) -> bool {
-        self.puts.is_empty() && self.removes.is_empty() && self.done.is_empty() && self.copies.is_empty()
+        let nothing_changes = self.puts.is_empty() && self.removes.is_empty();
+        nothing_changes && self.done.is_empty() && self.copies.is_empty() && self.pieces.is_empty()
     }
 
     /// What is to be written and removed.
@@ -223,8 +233,9 @@ impl<'a> Draft<'a> {
     }
 
     /// Seals the changes for the store. What they do to the keys is to be worked into the batch.
-    pub(crate) fn seal(&self, epoch: u64) -> Result<(Batch, Changes), StoreError> {
-        let (mut batch, mut changes) = (Batch::default(), Changes::default());
+    pub(crate) fn seal(&mut self, epoch: u64) -> Result<(Batch, Changes), StoreError> {
+        let pieces = std::mem::take(&mut self.pieces);
+        let (mut batch, mut changes) = (Batch::default(), Changes { pieces, ..Changes::default() });
         for entry in &self.removes {
             batch.removes.push(entry.id);
             changes.places.insert(entry.place, None);

@@ -72,7 +72,7 @@ pub struct Engine {
 struct Open {
     // Dropped in this order: background work ends, the store closes, the seat is given back.
     _maintainer: Maintainer,
-    commits: Commits,
+    commits: Arc<Commits>,
     published: Arc<Published>,
     store: Arc<dyn Store>,
     _lock: Option<StoreLock>,
@@ -176,20 +176,18 @@ impl Engine {
     }
 
     fn on(opened: Opened, vault: &Vault, seat: &Seat, limits: Limits) -> Result<Self, OpenError> {
-        let Opened { created, store, keys, names, epoch, operations, copies, damaged, lock } = opened;
+        let Opened { created, store, keys, names, epoch, operations, copies, pieces, damaged, lock } = opened;
         let log_keys = keys.log_keys().clone();
         let damaged = damaged.into_iter().map(|record| format!("record {}: {}", record.id, record.reason));
         let damaged = damaged.collect();
         let published = Arc::new(Published::new(State::new(names, Arc::clone(&store), epoch)));
-        let maintainer = Maintainer::start(Arc::clone(&published))
+        let ledger = Ledger { operations, keys, copies };
+        let commits = Arc::new(Commits::new(Arc::clone(&store), Arc::clone(&published), ledger));
+        let maintainer = Maintainer::start(Arc::clone(&published), Arc::clone(&commits), pieces)
             .map_err(|source| OpenError::Store { path: store_path(seat.dir()), source })?;
         let open = Open {
             _maintainer: maintainer,
-            commits: Commits::new(
-                Arc::clone(&store),
-                Arc::clone(&published),
-                Ledger { operations, keys, copies },
-            ),
+            commits,
             published,
             store,
             _lock: lock,

@@ -34,6 +34,7 @@ mod open;
 mod open_error;
 mod operations;
 mod path;
+mod pieces;
 mod places;
 #[cfg(test)]
 mod power_loss;

@@ -1,17 +1,27 @@
-//! The one background thread of an open store: fills the index, then keeps it tidy.
+//! The one background thread of an open store: fills the index, then keeps it tidy, and keeps what was derived.
 //!
 //! Files are served from the first moment; recall waits until the index is filled.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::published::{Due, Published, analyse_record};
+use rayon::prelude::*;
+
+use crate::commit::Commits;
+use crate::pieces::{self, FEWEST_MEMORIES, Leaf};
+use crate::published::{Due, Published};
 use crate::state::State;
 use crate::store::StoreError;
+use crate::vault::PieceKey;
 
-/// Passages are moved out of the index's memory level at least this often while it is filled.
-const RECORDS_PER_PIECE: usize = 1_024;
+/// Leaves that are filled into the index at once. Passages are moved out of its memory level in between.
+const LEAVES_AT_ONCE: usize = 32;
+/// Leaves of which the derived data is kept by one commit.
+const KEPT_AT_ONCE: usize = 64;
+/// Leaves of which the derived data is still kept when the store closes: few, since others may wait for it.
+const KEPT_AT_THE_END: usize = 64;
 
 /// Ends its thread when dropped.
 pub(crate) struct Maintainer {
@@ -20,23 +30,40 @@ pub(crate) struct Maintainer {
 }
 
 impl Maintainer {
-    /// Starts with the index empty and `published` as the store was loaded, before the first commit.
-    pub(crate) fn start(published: Arc<Published>) -> Result<Self, StoreError> {
+    /// Starts with the index empty and `published` as the store was loaded, before the first commit. `keys` are
+    /// those of the pieces that are there.
+    pub(crate) fn start(
+        published: Arc<Published>,
+        commits: Arc<Commits>,
+        keys: HashMap<u64, PieceKey>,
+    ) -> Result<Self, StoreError> {
         let loaded = published.latest();
+        published.reserve(loaded.names.len());
         // What is to be read must stay readable through the commits that come meanwhile.
         if loaded.names.len() > 0 {
             loaded.pin()?;
         }
         let of_thread = Arc::clone(&published);
         let run = move || {
-            let filled = catch_unwind(AssertUnwindSafe(|| fill(&of_thread, &loaded)));
-            drop(loaded);
-            of_thread.set_filled(filled.unwrap_or(false));
+            let filled = catch_unwind(AssertUnwindSafe(|| fill(&of_thread, &loaded, &keys)));
+            let filled = filled.unwrap_or(None);
+            drop((loaded, keys));
+            of_thread.set_filled(filled.is_some());
+            if let Some(stale) = filled {
+                keep_if_large(&of_thread, stale);
+            }
             loop {
                 match of_thread.wait_due() {
                     Due::Flush => of_thread.maintain_index(false),
-                    Due::Erase => of_thread.maintain_index(true),
-                    Due::Stop => return,
+                    Due::Erase => {
+                        of_thread.maintain_index(true);
+                        keep(&of_thread, &commits, KEPT_AT_ONCE);
+                    }
+                    Due::Keep => keep(&of_thread, &commits, KEPT_AT_ONCE),
+                    Due::Stop => {
+                        keep(&of_thread, &commits, KEPT_AT_THE_END);
+                        return;
+                    }
                 }
             }
         };
@@ -46,25 +73,56 @@ impl Maintainer {
     }
 }
 
-/// False if it was told to stop before every record was in.
-fn fill(published: &Published, loaded: &State) -> bool {
-    let mut entries: Vec<_> = loaded.names.iter().collect();
-    // Results that score alike are ordered by age, as if the memories had just been written.
-    entries.sort_by(|a, b| (a.updated_at, &a.key).cmp(&(b.updated_at, &b.key)));
-    for piece in entries.chunks(RECORDS_PER_PIECE) {
-        for entry in piece {
-            if published.stopping() {
-                return false;
+/// Fills the index. Returns the leaves of which nothing is kept; nothing if it was told to stop before every
+/// record was in.
+fn fill(published: &Published, loaded: &State, keys: &HashMap<u64, PieceKey>) -> Option<Vec<u64>> {
+    let leaves: Vec<(u64, Leaf)> = pieces::leaves(&loaded.names).into_iter().collect();
+    let (mut stale, mut derived) = (Vec::new(), Vec::new());
+    let mut chunks = leaves.chunks(LEAVES_AT_ONCE);
+    loop {
+        let insert = || {
+            for documents in derived {
+                published.index_existing(documents);
             }
-            match loaded.read(entry) {
-                Ok(Some(record)) => published.index_existing(&entry.id, analyse_record(&entry.id, &record)),
-                Ok(None) => {}
-                Err(error) => tracing::error!(%error, "a record could not be indexed"),
-            }
+            published.maintain_index(false);
+        };
+        let derive = || {
+            let chunk = chunks.next()?;
+            let derive =
+                |(number, leaf): &(u64, Leaf)| (*number, pieces::derive(loaded, keys, *number, leaf));
+            Some(chunk.par_iter().map(derive).collect::<Vec<_>>())
+        };
+        // What was derived is entered while the next is.
+        let ((), next) = rayon::join(insert, derive);
+        if published.stopping() {
+            return None;
         }
-        published.maintain_index(false);
+        let Some(next) = next else { return Some(stale) };
+        stale.extend(next.iter().filter(|(_, derived)| !derived.was_kept).map(|(number, _)| *number));
+        derived = next.into_iter().map(|(_, derived)| derived.documents).collect();
     }
-    true
+}
+
+fn keep_if_large(published: &Published, stale: Vec<u64>) {
+    if published.latest().names.len() >= FEWEST_MEMORIES {
+        published.keep_from_now_on(stale);
+    }
+}
+
+/// Keeps what is derived from at most so many stale leaves.
+fn keep(published: &Published, commits: &Commits, most: usize) {
+    let stale = published.take_stale(most);
+    if stale.is_empty() || published.is_broken() {
+        return;
+    }
+    let kept = published.state().and_then(|state| {
+        let leaves = pieces::some_leaves(&state.names, &stale);
+        commits.keep(pieces::make(&state, &leaves)?)
+    });
+    if let Err(error) = kept {
+        // The records say the same.
+        tracing::warn!(%error, "derived data could not be kept");
+    }
 }
 
 impl Drop for Maintainer {

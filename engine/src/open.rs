@@ -4,6 +4,7 @@
 //! every name in it are known to be good: one that is refused is left as it was. What is then done with
 //! the store is the [`engine`](crate::engine)'s business.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -22,7 +23,9 @@ use crate::sealed::FORMAT_VERSION;
 use crate::seat::{slot_path, store_path, unfinished_path};
 use crate::state::Names;
 use crate::store::{Batch, RedbStore, Store, StoreError};
-use crate::vault::{Changes, Copied, SlotError, SlotMedium, StoreKeys, StoreKeysError, ToLog, Vault};
+use crate::vault::{
+    Changes, Copied, PieceKey, SlotError, SlotMedium, StoreKeys, StoreKeysError, ToLog, Vault,
+};
 
 /// A process that is killed lets go of the lock beside the store an instant before it lets go of the
 /// store itself.
@@ -40,6 +43,8 @@ pub(crate) struct Opened {
     pub(crate) operations: Operations,
     /// Copies that were made of what is in the store, the earliest first.
     pub(crate) copies: Vec<Copied>,
+    /// The keys of derived data that was kept, by the leaf that it was derived from.
+    pub(crate) pieces: HashMap<u64, PieceKey>,
     /// Records that do not open.
     pub(crate) damaged: Vec<Damaged>,
     /// Held for as long as the store is open.
@@ -197,12 +202,13 @@ struct Loaded {
     epoch: u64,
     operations: Operations,
     copies: Vec<Copied>,
+    pieces: HashMap<u64, PieceKey>,
     damaged: Vec<Damaged>,
 }
 
 impl Loaded {
     fn with(self, store: RedbStore, created: bool) -> Opened {
-        let Self { keys, names, epoch, operations, copies, damaged } = self;
+        let Self { keys, names, epoch, operations, copies, pieces, damaged } = self;
         Opened {
             created,
             store: Arc::new(store),
@@ -211,6 +217,7 @@ impl Loaded {
             epoch,
             operations,
             copies,
+            pieces,
             damaged,
             lock: None,
         }
@@ -237,7 +244,8 @@ fn load(
     let (names, damaged) = load_names(&*snapshot, walked.versions).map_err(&failed)?;
     let operations = Operations::load(keys.operation_key(), store.notes().map_err(&failed)?);
     let copies = keys.copies(&*snapshot).map_err(&failed)?;
-    Ok(Loaded { keys, names, epoch: snapshot.epoch(), operations, copies, damaged })
+    let pieces = walked.pieces.into_iter().collect();
+    Ok(Loaded { keys, names, epoch: snapshot.epoch(), operations, copies, pieces, damaged })
 }
 
 fn no_keys(error: StoreKeysError, dir: &Path, store: &Path) -> OpenError {

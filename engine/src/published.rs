@@ -3,6 +3,7 @@
 //! A commit is published by changing both while no search runs, so that a search never finds a
 //! memory that is gone, nor misses one that stays. Lock order: index, then state.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use crate::record::Record;
 use crate::sealed::RecordId;
 use crate::state::{Names, State};
 use crate::store::StoreError;
+use crate::vault::leaf_of;
 
 /// See the module.
 pub(crate) struct Published {
@@ -45,7 +47,11 @@ struct Progress {
     due: bool,
     /// When words of forgotten memories are to be gone from the index's memory too.
     erase_at: Option<Instant>,
+    /// Leaves whose derived data is not kept as it is.
+    stale: BTreeSet<u64>,
     stop: bool,
+    /// Whether derived data is kept at all.
+    keeps: bool,
 }
 
 /// Whether every record of the store is in the index.
@@ -62,8 +68,13 @@ enum Filled {
 pub(crate) enum Due {
     Flush,
     Erase,
+    /// Many leaves are stale.
+    Keep,
     Stop,
 }
+
+/// So many stale leaves are worth a commit in the background.
+const MANY_STALE: usize = 256;
 
 /// Forgotten words are in no result at once, and in no level of the index after this.
 const ERASE_AFTER: Duration = Duration::from_secs(30);
@@ -84,6 +95,7 @@ pub(crate) fn analyse_record(id: &RecordId, record: &Record) -> Analysed {
 pub(crate) struct IndexChanges {
     added: Vec<Analysed>,
     removed: Vec<DocumentId>,
+    leaves: BTreeSet<u64>,
 }
 
 impl IndexChanges {
@@ -91,7 +103,9 @@ impl IndexChanges {
         let (puts, removes) = draft.changes();
         let mut puts: Vec<_> = puts.collect();
         puts.sort_by(|a, b| a.entry.key.cmp(&b.entry.key));
+        let changed = puts.iter().map(|put| &put.entry).chain(removes);
         Self {
+            leaves: changed.map(|entry| leaf_of(entry.place)).collect(),
             added: puts.into_iter().map(|put| analyse_record(&put.entry.id, &put.record)).collect(),
             removed: removes.iter().map(|entry| *entry.id.as_bytes()).collect(),
         }
@@ -120,9 +134,10 @@ impl Commit<'_> {
         *published.state.write() = Arc::new(next);
         drop(index);
         self.after = Phase::Settled;
-        if due || !changes.removed.is_empty() {
+        if due || !changes.leaves.is_empty() {
             published.signal(|progress| {
                 progress.due |= due;
+                progress.stale.extend(changes.leaves);
                 if !changes.removed.is_empty() {
                     progress.erase_at.get_or_insert_with(|| Instant::now() + ERASE_AFTER);
                 }
@@ -215,11 +230,19 @@ impl Published {
         look(&self.index.read())
     }
 
-    /// Adds a record that the index lacks, unless it is no longer current.
-    pub(crate) fn index_existing(&self, id: &RecordId, document: Analysed) {
+    /// Sets numbers aside for the records that the index lacks.
+    pub(crate) fn reserve(&self, documents: u64) {
+        self.index.write().reserve(documents);
+    }
+
+    /// Adds records that the index lacks, each under its number, unless they are no longer current.
+    pub(crate) fn index_existing(&self, documents: Vec<(u64, Analysed)>) {
         let mut index = self.index.write();
-        if self.state.read().names.by_id(id).is_some() {
-            index.insert(document);
+        let state = Arc::clone(&self.state.read());
+        for (number, document) in documents {
+            if state.names.by_id(&RecordId::from_bytes(*document.id())).is_some() {
+                index.insert_as(document, number);
+            }
         }
     }
 
@@ -274,6 +297,9 @@ impl Published {
             if std::mem::take(&mut progress.due) {
                 return Due::Flush;
             }
+            if progress.stale.len() >= MANY_STALE && progress.keeps {
+                return Due::Keep;
+            }
             match progress.erase_at {
                 Some(at) if at <= Instant::now() => {
                     progress.erase_at = None;
@@ -283,6 +309,25 @@ impl Published {
                 None => self.progressed.wait(&mut progress),
             }
         }
+    }
+
+    /// From now on derived data is kept; these leaves have none yet.
+    pub(crate) fn keep_from_now_on(&self, stale: impl IntoIterator<Item = u64>) {
+        self.signal(|progress| {
+            progress.keeps = true;
+            progress.stale.extend(stale);
+        });
+    }
+
+    /// Takes at most so many stale leaves.
+    pub(crate) fn take_stale(&self, most: usize) -> Vec<u64> {
+        let mut progress = self.progress.lock();
+        if !progress.keeps {
+            return Vec::new();
+        }
+        let rest = progress.stale.iter().nth(most).copied();
+        let rest = rest.map(|first| progress.stale.split_off(&first)).unwrap_or_default();
+        std::mem::replace(&mut progress.stale, rest).into_iter().collect()
     }
 
     /// Ends the background work.

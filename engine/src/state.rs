@@ -194,6 +194,14 @@ impl State {
         Ok(true)
     }
 
+    /// The sealed piece that was derived from a leaf, if there is one.
+    pub(crate) fn piece(&self, leaf: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.snapshot.get() {
+            Some(snapshot) => snapshot.piece(leaf),
+            None => Ok(None),
+        }
+    }
+
     /// The record of an entry, or `None` if the entry is not of this moment.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Option<Record>, StoreError> {
         if !self.pin()? {

@@ -31,7 +31,7 @@ mod store_keys;
 
 pub use archive_key::ArchiveKey;
 pub(crate) use archive_key::UnopenedArchive;
-pub(crate) use key_tree::{Branches, Changes, Proof, ProvenPlace, Version};
+pub(crate) use key_tree::{Branches, Changes, NewPiece, PieceKey, Proof, ProvenPlace, Version, leaf_of};
 pub(crate) use log::{ChainEnd, Copied, Erasure, LogKeys, LoggedErasure};
 pub use open::{Vault, VaultOptions};
 pub(crate) use operation_key::OperationKey;

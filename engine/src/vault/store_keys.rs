@@ -183,6 +183,8 @@ impl StoreKeys {
         let erased = self.log(&mut next, &changed, log, batch)?;
         batch.head = next.seal(self.slot.next_key(), &self.salt, epoch).ok_or(UNSEALABLE)?;
         batch.nodes = changed.nodes;
+        let taken = changed.new_pieces.iter().filter_map(|leaf| Some((*leaf, changes.pieces.get(leaf)?)));
+        batch.pieces.extend(taken.map(|(leaf, piece)| (leaf, Some(piece.sealed.clone()))));
         batch.pieces.extend(changed.lost_pieces.into_iter().map(|leaf| (leaf, None)));
         Ok(Sealed { next, erased })
     }

@@ -6,7 +6,7 @@
 //! with the next rewriting.
 //!
 //! The index holds no text, only terms and positions of passages; it is never written to disk and
-//! is rebuilt from the records. Who may see a document is decided by the caller.
+//! is built again from the records, or from what was analysed of them before. Who may see a document is decided by the caller.
 //!
 //! # Background work
 //!
@@ -90,10 +90,22 @@ impl TextIndex {
 
     /// Adds a document, which the very next search finds. One of the same id is replaced.
     pub fn insert(&mut self, document: Analysed) {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.insert_as(document, sequence);
+    }
+
+    /// Sets so many numbers aside for documents that are older than every one that is inserted later.
+    pub fn reserve(&mut self, documents: u64) {
+        self.next_sequence += documents;
+    }
+
+    /// Adds a document under a number that was set aside: of results that score alike, the one with the lower
+    /// number comes first.
+    pub fn insert_as(&mut self, document: Analysed, sequence: u64) {
         self.remove(&document.id);
         let before = *self.recent.totals();
-        self.recent.insert(document, self.next_sequence);
-        self.next_sequence += 1;
+        self.recent.insert(document, sequence);
         self.totals.subtract(&before);
         self.totals.add(self.recent.totals());
         self.set_aside_if_large();

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::DocumentId;
 use super::analyser::each_term;
 
@@ -31,6 +33,7 @@ pub struct Document<'a> {
 }
 
 /// A document ready to be inserted. `Debug` is not derived: it holds words of the memory.
+#[derive(Serialize, Deserialize)]
 pub struct Analysed {
     pub(super) id: DocumentId,
     /// The distinct terms; passages refer to them by position.
@@ -38,6 +41,7 @@ pub struct Analysed {
     pub(super) passages: Vec<AnalysedPassage>,
 }
 
+#[derive(Serialize, Deserialize)]
 pub(super) struct AnalysedPassage {
     /// Where it lies in the text, in bytes.
     pub range: Range<u32>,
@@ -47,12 +51,19 @@ pub(super) struct AnalysedPassage {
 }
 
 /// How often a term occurs.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Count {
     /// A position in [`Analysed::terms`].
     pub term: u32,
     pub body: u16,
     pub head: u16,
+}
+
+impl Analysed {
+    /// The id of the document.
+    pub fn id(&self) -> &DocumentId {
+        &self.id
+    }
 }
 
 /// Cuts a document into passages and counts their terms. Linear in the length of the document.

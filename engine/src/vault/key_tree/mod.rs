@@ -25,9 +25,9 @@ use zeroize::Zeroizing;
 pub(crate) use self::merkle::{Branches, Hash, Proof, ProvenPlace};
 use self::merkle::{MOST_LEVELS, NOTHING};
 use self::node::{Child, Inner, Leaf};
-pub(crate) use self::node::{FAN_OUT, Version};
+pub(crate) use self::node::{FAN_OUT, PieceKey, Version};
 use super::secret::Key;
-use crate::sealed::NodeId;
+use crate::sealed::{NodeId, RecordId};
 use crate::store::{Snapshot, StoreError};
 
 /// What the head of a store holds of its tree.
@@ -45,8 +45,17 @@ pub(crate) struct Root {
 pub(crate) struct Changes {
     /// What each of these places holds from now on.
     pub(crate) places: BTreeMap<u64, Option<Version>>,
-    /// Leaves whose derived piece gets this key.
-    pub(crate) pieces: BTreeMap<u64, Key>,
+    /// Pieces of derived data, by the leaf that each was derived from.
+    pub(crate) pieces: BTreeMap<u64, NewPiece>,
+}
+
+/// What was derived from the records of a leaf.
+pub(crate) struct NewPiece {
+    /// The versions that it was derived from, in the order of their places. If the leaf holds others by now, the
+    /// piece is dropped.
+    pub(crate) ids: Vec<RecordId>,
+    pub(crate) key: PieceKey,
+    pub(crate) sealed: Vec<u8>,
 }
 
 /// The tree as a commit makes it.
@@ -56,6 +65,8 @@ pub(crate) struct Changed {
     pub(crate) nodes: Vec<(NodeId, Option<Vec<u8>>)>,
     /// Leaves that lost the piece that was derived from them.
     pub(crate) lost_pieces: Vec<u64>,
+    /// Leaves whose new piece was taken.
+    pub(crate) new_pieces: Vec<u64>,
     touched: Touched,
 }
 
@@ -64,7 +75,7 @@ pub(crate) struct Walked {
     /// In the order of places.
     pub(crate) versions: Vec<(u64, Version)>,
     /// Leaves that have a derived piece, with its key.
-    pub(crate) pieces: Vec<(u64, Key)>,
+    pub(crate) pieces: Vec<(u64, PieceKey)>,
 }
 
 /// The children's hashes of the nodes on the way, before and after.
@@ -103,14 +114,12 @@ impl Root {
         salt: &[u8; 16],
         changes: &Changes,
     ) -> Result<Changed, StoreError> {
-        let mut work =
-            Work { snapshot, salt, nodes: Vec::new(), lost_pieces: Vec::new(), touched: Touched::default() };
+        let mut work = Work::new(snapshot, salt);
         let highest = changes.places.last_key_value().map(|(place, _)| leaf_of(*place));
         let highest = highest.max(changes.pieces.last_key_value().map(|(leaf, _)| *leaf));
         let Some(highest) = highest else {
             // Nothing is forgotten, so no key has to change but that of the head.
-            let (root, nodes, lost_pieces) = (self.clone(), Vec::new(), Vec::new());
-            return Ok(Changed { root, nodes, lost_pieces, touched: work.touched });
+            return Ok(work.done(self.clone()));
         };
         let mut levels = self.levels.max(1);
         while leaf_of_subtree(highest, levels) != 0 {
@@ -125,7 +134,7 @@ impl Root {
             Some(Child { key, hash }) => Self { levels, key, hash },
             None => Self { levels, ..Self::empty() },
         };
-        Ok(Changed { root, nodes: work.nodes, lost_pieces: work.lost_pieces, touched: work.touched })
+        Ok(work.done(root))
     }
 
     /// Reads the whole tree in `snapshot`, whose root this is.
@@ -272,10 +281,21 @@ struct Work<'a> {
     salt: &'a [u8; 16],
     nodes: Vec<(NodeId, Option<Vec<u8>>)>,
     lost_pieces: Vec<u64>,
+    new_pieces: Vec<u64>,
     touched: Touched,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    fn new(snapshot: &'a dyn Snapshot, salt: &'a [u8; 16]) -> Self {
+        let (nodes, lost_pieces, new_pieces) = Default::default();
+        Self { snapshot, salt, nodes, lost_pieces, new_pieces, touched: Touched::default() }
+    }
+
+    fn done(self, root: Root) -> Changed {
+        let Self { nodes, lost_pieces, new_pieces, touched, .. } = self;
+        Changed { root, nodes, lost_pieces, new_pieces, touched }
+    }
+
     /// Makes the changes below a node, and returns it as it is then; `None` if nothing is left in it.
     fn rewrite(
         &mut self,
@@ -301,8 +321,12 @@ impl Work<'_> {
             if changed && leaf.piece.take().is_some() {
                 self.lost_pieces.push(index);
             }
-            if let Some(key) = changes.pieces.get(&index) {
-                leaf.piece = Some(key.clone());
+            if let Some(piece) = changes.pieces.get(&index)
+                && leaf.places.iter().flatten().map(|version| version.id).eq(piece.ids.iter().copied())
+            {
+                leaf.piece = Some(piece.key.clone());
+                self.new_pieces.push(index);
+                self.lost_pieces.retain(|lost| *lost != index);
             }
             ((!leaf.is_empty()).then(|| leaf.encode()), before, leaf.hashes())
         } else {
@@ -348,7 +372,7 @@ pub(super) fn forensic_open(
     id: NodeId,
     key: &Key,
     sealed: &[u8],
-) -> (Vec<Key>, Vec<crate::sealed::RecordId>) {
+) -> (Vec<Key>, Vec<RecordId>) {
     let Ok(plain) = node::unseal(salt, id, key, sealed) else { return Default::default() };
     if id.get() >> 56 == 0 {
         let leaf = Leaf::decode(&plain).expect("it is a leaf");

@@ -30,12 +30,37 @@ pub(crate) struct Version {
     pub(crate) key: RecordKey,
 }
 
+/// The key of a piece of derived data: of one piece, as it was written once. `Debug` shows nothing of it.
+#[derive(Clone, Debug)]
+pub(crate) struct PieceKey(Key);
+
+impl PieceKey {
+    /// A fresh key.
+    pub(crate) fn random() -> Self {
+        Self(Key::random())
+    }
+
+    /// Seals the one piece that this key is for. `None` if it is too long to be sealed at once.
+    pub(crate) fn seal(&self, leaf: u64, plain: &[u8]) -> Option<Vec<u8>> {
+        seal_once(&self.0, &Self::associated_data(leaf), plain)
+    }
+
+    /// Opens what [`PieceKey::seal`] made for the same leaf.
+    pub(crate) fn open(&self, leaf: u64, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, UnsealError> {
+        open_once(&self.0, &Self::associated_data(leaf), sealed)
+    }
+
+    fn associated_data(leaf: u64) -> Vec<u8> {
+        [b"warm piece".as_slice(), &leaf.to_le_bytes()].concat()
+    }
+}
+
 /// A node of level 0.
 #[derive(Clone, Default)]
 pub(super) struct Leaf {
     pub(super) places: [Option<Version>; FAN_OUT],
     /// The key of what was derived from the records of these places.
-    pub(super) piece: Option<Key>,
+    pub(super) piece: Option<PieceKey>,
 }
 
 /// A node of a level above.
@@ -69,7 +94,7 @@ impl Leaf {
             None => bytes.push(0),
             Some(key) => {
                 bytes.push(1);
-                bytes.extend_from_slice(&key.0);
+                bytes.extend_from_slice(&key.0.0);
             }
         }
         for version in self.places.iter().flatten() {
@@ -84,7 +109,7 @@ impl Leaf {
         let taken = u32::from_le_bytes(take(&mut rest)?);
         let piece = match take::<1>(&mut rest)? {
             [0] => None,
-            [1] => Some(Key(take(&mut rest)?)),
+            [1] => Some(PieceKey(Key(take(&mut rest)?))),
             _ => return None,
         };
         let mut leaf = Self { piece, ..Self::default() };

@@ -231,9 +231,33 @@ fn a_piece_goes_with_the_first_change_of_what_it_was_derived_from() {
     let pieces = |tree: &Tree| -> Vec<u64> {
         tree.root.walk(&tree.nodes, &SALT).unwrap().pieces.into_iter().map(|(leaf, _)| leaf).collect()
     };
-    let with = |leaves: &[u64]| leaves.iter().map(|leaf| (*leaf, Key::random())).collect();
-    let lost = tree.change(&Changes { pieces: with(&[0, 1, 3]), ..Changes::default() }).lost_pieces;
-    assert_eq!((pieces(&tree), lost), (vec![0, 1, 3], vec![]));
+    let of = |tree: &Tree, leaf: u64| {
+        let versions = tree.model.range(leaf * 32..leaf * 32 + 32);
+        let ids = versions.map(|(_, version)| version.id).collect();
+        (leaf, NewPiece { ids, key: PieceKey::random(), sealed: Vec::new() })
+    };
+    let with = |tree: &Tree, leaves: &[u64]| Changes {
+        pieces: leaves.iter().map(|leaf| of(tree, *leaf)).collect(),
+        ..Changes::default()
+    };
+    let all = with(&tree, &[0, 1, 3]);
+    let changed = tree.change(&all);
+    assert_eq!(
+        (pieces(&tree), changed.new_pieces, changed.lost_pieces),
+        (vec![0, 1, 3], vec![0, 1, 3], vec![])
+    );
+    let late = with(&tree, &[1]);
     let changed = tree.change(&put([33, 64]));
     assert_eq!((changed.lost_pieces, pieces(&tree)), (vec![1], vec![0, 3]));
+    let changed = tree.change(&late);
+    assert_eq!(
+        (changed.new_pieces, pieces(&tree)),
+        (vec![], vec![0, 3]),
+        "what it was derived from has changed"
+    );
+    let again = with(&tree, &[1, 2]);
+    tree.change(&again);
+    assert_eq!(pieces(&tree), [0, 1, 2, 3]);
+    tree.change(&remove([0]));
+    assert_eq!(pieces(&tree), [1, 2, 3]);
 }
