@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::anchor::Anchor;
 use crate::draft::Draft;
 use crate::operations::Operations;
 use crate::published::{IndexChanges, Published};
@@ -25,6 +26,8 @@ pub(crate) struct Commits {
     turns: Turns<Box<dyn Job>>,
     /// Locked by the one whose turn it is.
     operations: Mutex<Operations>,
+    /// Where the store must be for a write to count; `None` if it is not a file.
+    anchor: Option<Anchor>,
 }
 
 /// A queued change.
@@ -73,7 +76,17 @@ where
 
 impl Commits {
     pub(crate) fn new(store: Arc<dyn Store>, published: Arc<Published>, operations: Operations) -> Self {
-        Self { store, published, turns: Turns::new(), operations: Mutex::new(operations) }
+        Self { store, published, turns: Turns::new(), operations: Mutex::new(operations), anchor: None }
+    }
+
+    /// The same, for a store that is a file.
+    pub(crate) fn anchored(self, anchor: Option<Anchor>) -> Self {
+        Self { anchor, ..self }
+    }
+
+    /// Errors while the file of the store is not where it was opened.
+    pub(crate) fn check_place(&self) -> Result<(), StoreError> {
+        self.anchor.as_ref().map_or(Ok(()), Anchor::check)
     }
 
     /// Makes a change and returns once it is durable and every later read sees it.
@@ -103,12 +116,17 @@ impl Commits {
         for job in &mut jobs {
             job.run(&mut draft);
         }
-        let durable = if draft.is_empty() { Ok(None) } else { self.make_durable(&draft).map(Some) };
+        let durable = if draft.is_empty() {
+            Ok(None)
+        } else {
+            self.check_place().and_then(|()| self.make_durable(&draft)).map(Some)
+        };
         let (now, done) = (draft.now(), draft.into_operations());
-        let committed = durable.map(|durable| {
-            if let Some((batch, epoch)) = durable {
-                operations.committed(&batch, epoch, now, done);
-            }
+        let committed = durable.and_then(|durable| {
+            let Some((batch, epoch)) = durable else { return Ok(()) };
+            operations.committed(&batch, epoch, now, done);
+            // What went into a file that went away meanwhile does not count as kept.
+            self.check_place().map_err(|moved| StoreError::Unsettled(moved.to_string().into()))
         });
         drop(operations);
         for job in jobs {

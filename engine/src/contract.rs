@@ -454,6 +454,9 @@ pub struct Stats {
     pub device: String,
     /// The search kernel in use.
     pub kernel: String,
+    /// Why no write is taken now: the store's file is not where it was opened. Absent while all is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refuses_writes: Option<String>,
     /// The limits in force.
     pub limits: Limits,
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::anchor::Anchor;
 use crate::commit::Commits;
 use crate::contract::{
     Command, CommandLimits, EncryptionStats, Export, Exported, Forget, Forgotten, Get, Limits, List, Listing,
@@ -10,6 +11,7 @@ use crate::contract::{
     Stats, Write, Written,
 };
 use crate::error::Error;
+use crate::ledger;
 use crate::lock::StoreLock;
 use crate::maintain::Maintainer;
 use crate::memory::{Bounds, CommandError};
@@ -17,12 +19,13 @@ use crate::memory::{Bounds, CommandError};
 use crate::open::open_on;
 use crate::open::{Mode, Opened, open_store};
 use crate::open_error::OpenError;
+use crate::operations::Operations;
 use crate::published::Published;
 use crate::records::RecordError;
 use crate::sealed::FORMAT_VERSION;
 use crate::seat::{Claim, Seat, store_path};
-use crate::state::State;
-use crate::store::StoreError;
+use crate::state::{Names, State};
+use crate::store::{Store, StoreError, Vacant};
 use crate::transfer::TransferError;
 use crate::vault::Vault;
 use crate::{listing, memory, recall, records, transfer};
@@ -104,6 +107,27 @@ impl Engine {
         Self::open_in(vault, &seat, lock, limits, Mode::Look)
     }
 
+    /// Answers for a namespace that has no store as an empty one would. Makes nothing, and takes no write that would
+    /// change anything.
+    ///
+    /// # Errors
+    /// [`OpenError::InvalidNamespace`], and [`OpenError::Store`] if the system has no thread for it.
+    pub fn vacant(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, OpenError> {
+        let seat = Seat::of(vault, namespace)?;
+        let store = Vacant;
+        let opened = Opened {
+            created: false,
+            keys: vault.record_keys(namespace, store.salt()),
+            operations: Operations::load(vault.operation_key(namespace, store.salt()), Vec::new()),
+            store: Arc::new(store),
+            names: Names::default(),
+            epoch: 0,
+            damaged: Vec::new(),
+            lock: None,
+        };
+        Self::on(opened, None, vault, &seat, limits)
+    }
+
     fn open_in(
         vault: &Vault,
         seat: &Seat,
@@ -111,7 +135,15 @@ impl Engine {
         limits: Limits,
         mode: Mode,
     ) -> Result<Self, OpenError> {
-        Self::on(open_store(vault, seat.namespace(), seat.dir(), lock, mode)?, vault, seat, limits)
+        let opened = open_store(vault, seat.namespace(), seat.dir(), lock, mode)?;
+        if mode == Mode::Create
+            && let Err(error) = ledger::write_down(vault, seat.namespace())
+        {
+            tracing::warn!(%error, "the name of the namespace could not be written down; the next start tries again");
+        }
+        let path = store_path(seat.dir());
+        let anchor = Anchor::at(&path).map_err(OpenError::io("look for", &path))?;
+        Self::on(opened, Some(anchor), vault, seat, limits)
     }
 
     /// Opens a store on a disk other than its file.
@@ -124,7 +156,7 @@ impl Engine {
     ) -> Result<Self, OpenError> {
         let seat = Seat::of(vault, namespace)?;
         let opened = open_on(vault, namespace, &store_path(seat.dir()), disk)?;
-        Self::on(opened, vault, &seat, limits)
+        Self::on(opened, None, vault, &seat, limits)
     }
 
     /// For measurements: [`Engine::open`], with every sync counted in `syncs` and made to take longer.
@@ -146,7 +178,13 @@ impl Engine {
         Self::open_on(vault, namespace, limits, Box::new(SlowDisk::over(Box::new(disk), sync_takes, syncs)))
     }
 
-    fn on(opened: Opened, vault: &Vault, seat: &Seat, limits: Limits) -> Result<Self, OpenError> {
+    fn on(
+        opened: Opened,
+        anchor: Option<Anchor>,
+        vault: &Vault,
+        seat: &Seat,
+        limits: Limits,
+    ) -> Result<Self, OpenError> {
         let Opened { created, store, keys, names, epoch, operations, damaged, lock } = opened;
         let damaged = damaged.into_iter().map(|record| format!("record {}: {}", record.id, record.reason));
         let damaged = damaged.collect();
@@ -155,7 +193,7 @@ impl Engine {
             .map_err(|source| OpenError::Store { path: store_path(seat.dir()), source })?;
         let open = Open {
             _maintainer: maintainer,
-            commits: Commits::new(store, Arc::clone(&published), operations),
+            commits: Commits::new(store, Arc::clone(&published), operations).anchored(anchor),
             published,
             _lock: lock,
             namespace: seat.namespace().to_owned(),
@@ -334,6 +372,7 @@ impl Engine {
             },
             device: "cpu".into(),
             kernel: "bm25 (scalar)".into(),
+            refuses_writes: self.open.commits.check_place().err().map(|error| error.to_string()),
             limits: self.limits.clone(),
         }
     }

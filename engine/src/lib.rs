@@ -14,6 +14,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod anchor;
 pub mod archive;
 mod commit;
 pub mod contract;
@@ -23,6 +24,7 @@ mod error;
 mod files;
 mod filter;
 pub mod index;
+mod ledger;
 mod limits;
 mod listing;
 mod load;
@@ -52,6 +54,7 @@ mod vault;
 
 pub use engine::Engine;
 pub use error::Error;
+pub use ledger::Namespaces;
 pub use memory::CommandError;
 pub use open_error::OpenError;
 pub use path::PathError;

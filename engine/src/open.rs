@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::files::{give_name, open_private};
+use crate::ledger;
 use crate::load::{Damaged, load_names};
 use crate::lock::{Remembers, StoreLock};
 use crate::open_error::OpenError;
@@ -87,7 +88,8 @@ fn open_in(
     mode: Mode,
 ) -> Result<Opened, OpenError> {
     let remembers = lock.as_mut().map_or(Ok(Remembers::Nothing), |lock| lock.remembers());
-    let made = remembers.map_err(OpenError::io("read the lock in", dir))? == Remembers::StoreMade;
+    let made = remembers.map_err(OpenError::io("read the lock in", dir))? == Remembers::StoreMade
+        || ledger::knows(vault, dir)?;
     let (path, unfinished) = (store_path(dir), unfinished_path(dir));
     let exists = |path: &Path| path.try_exists().map_err(OpenError::io("look for", path));
     let there = exists(&path)?;

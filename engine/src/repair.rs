@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::files::{Made, give_name, is_temporary, make_durable};
+use crate::files::{Made, give_name, is_temporary, make_durable, private_dir};
+use crate::ledger;
 use crate::lock::{Remembers, StoreLock};
 use crate::open::{Mode, Opened, open_store, open_under};
 use crate::open_error::OpenError;
@@ -157,7 +158,7 @@ pub fn in_use(vault: &Vault) -> Result<bool, OpenError> {
 pub fn find(vault: &Vault, namespace: &str) -> Result<Vec<Flaw>, OpenError> {
     let dir = vault.namespace_dir(namespace);
     let mut flaws = Vec::new();
-    for place in vault.places().iter().chain([&dir]) {
+    for place in vault.places().iter().chain([&ledger::folder(vault), &dir]) {
         for entry in fs::read_dir(place).into_iter().flatten().flatten() {
             if is_temporary(&entry.file_name()) {
                 flaws.push(Flaw::Temporary(entry.path()));
@@ -165,7 +166,7 @@ pub fn find(vault: &Vault, namespace: &str) -> Result<Vec<Flaw>, OpenError> {
         }
     }
     flaws.sort_by_key(|flaw| flaw.to_string());
-    if !dir.is_dir() {
+    if !dir.is_dir() && !ledger::knows(vault, &dir)? {
         return Ok(flaws);
     }
     let remembers = match StoreLock::take_existing(&dir)? {
@@ -195,9 +196,10 @@ fn open(vault: &Vault, namespace: &str, dir: &Path) -> Result<Opened, OpenError>
     open_store(vault, namespace, dir, Some(StoreLock::take(dir, Duration::ZERO)?), Mode::Create)
 }
 
-/// Sets a damaged store file aside, and lets the lock file forget that there was a store: the next start
+/// Sets a damaged store file aside, and lets lock file and ledger forget that there was a store: the next start
 /// makes a new one. Does nothing to a store that is well by now.
 fn make_way(vault: &Vault, namespace: &str, dir: &Path) -> Result<(), OpenError> {
+    private_dir(dir)?;
     let mut lock = StoreLock::take(dir, Duration::ZERO)?;
     match open_under(vault, namespace, dir, Some(&mut lock), Mode::Look) {
         Err(OpenError::StoreDamaged { .. }) => {
@@ -211,6 +213,7 @@ fn make_way(vault: &Vault, namespace: &str, dir: &Path) -> Result<(), OpenError>
         other => return other.map(|_| ()),
     }
     // Cut short before this, the store counts as lost, which is mended the same way.
+    ledger::forget(vault, dir)?;
     lock.empty().map_err(OpenError::io("write the lock in", dir))
 }
 

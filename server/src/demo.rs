@@ -16,7 +16,7 @@ use warm_engine::{Vault, VaultOptions, contract::Limits};
 use crate::{
     greeting,
     load::Load,
-    namespaces::Namespaces,
+    namespaces::{Namespaces, options::Namespace},
     service::Service,
     tools::{Answer, Call, Offer, Tool},
 };
@@ -62,7 +62,7 @@ fn play<W: Write>(stage: &mut Stage<'_, W>, folder: &Path) -> Result<(), Stop> {
     let said = |error: warm_engine::OpenError| Stop::Said(error.to_string());
     let key = VaultOptions { data_dir: folder.to_owned(), identity: None, passphrase: None };
     let vault = Vault::open(&key).map_err(said)?;
-    let namespaces = Namespaces::alone(vault, Limits::default(), "demo".to_owned()).map_err(said)?;
+    let namespaces = Namespaces::alone(vault, Limits::default(), Namespace::named("demo")).map_err(said)?;
     let service = Service::new(namespaces, key, Offer::default(), Load::default());
     stage.title(folder, started.elapsed())?;
 

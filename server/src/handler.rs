@@ -59,7 +59,7 @@ impl Handler {
     ) -> Result<Answer, Failure> {
         let service = Arc::clone(&self.service);
         let call = Call::new(&service, tool, request.arguments.unwrap_or_default())?;
-        let expected = call.expect(&service);
+        let expected = call.expect();
         // A recall that waits for the index is answered from a moment that is yet to come, so the others
         // need not wait for it. It still counts as waiting itself.
         let mut turn = (expected != Expected::OnceIndexed).then_some(turn);

@@ -11,6 +11,7 @@ mod limits;
 mod load;
 mod logging;
 mod memory;
+mod misplaced;
 mod namespaces;
 mod options;
 mod repair;
@@ -26,8 +27,10 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use http::options::Transport;
+use misplaced::Given;
 use options::{Doctor, Options};
 
 /// What a person or a client typed.
@@ -58,8 +61,24 @@ enum Action {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let options = cli.options;
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let given = match (&cli.action, cli.options.http.transport()) {
+        (Some(_), _) => Given::ToCommand,
+        (None, Transport::Stdio) => Given::OnStdio,
+        (None, Transport::Http) => Given::OverHttp,
+    };
+    let settled = misplaced::check(given, &matches).and_then(|note| {
+        note.iter().for_each(|note| eprintln!("warm-mcp: {note}"));
+        cli.options.settle()
+    });
+    let options = match settled {
+        Ok(options) => options,
+        Err(problem) => {
+            eprintln!("warm-mcp: {problem}");
+            return ExitCode::FAILURE;
+        }
+    };
     logging::start(options.log());
     let done = match cli.action {
         Some(Action::Demo) => demo::run(&mut std::io::stdout().lock()),
@@ -86,7 +105,6 @@ mod tests {
 
     #[test]
     fn the_command_line_definition_is_sound() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 

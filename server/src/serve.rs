@@ -22,9 +22,14 @@ use crate::{
 /// Serves until the client is gone. Errors are for a person to read.
 pub fn serve(options: &Options) -> Result<(), String> {
     signals::survive_full_files();
-    let listen = match options.http.transport {
+    let listen = match options.http.transport() {
         Transport::Stdio => None,
-        Transport::Http => Some(options.http.listen()?),
+        Transport::Http => {
+            let listen = options.http.listen()?;
+            // Before a store is made.
+            let listener = listen.bind()?;
+            Some((listen, listener))
+        }
     };
     let service = Arc::new(open(options)?);
     // One session is served best by one thread, many by all.
@@ -53,8 +58,9 @@ fn open(options: &Options) -> Result<Service, String> {
     if vault.created() {
         eprintln!("{}", first_start(&vault));
     }
-    let (limits, default) = (options.limits(), options.namespace().to_owned());
-    let namespaces = Namespaces::open(vault, limits, default, options.namespace_arg);
+    let (chosen, default) = (&options.namespaces, options.namespace().clone());
+    let namespaces =
+        Namespaces::open(vault, options.limits(), default, chosen.namespace_arg, chosen.max_open());
     let namespaces = namespaces.map_err(|error| error.to_string())?;
     Ok(Service::new(namespaces, key, offer, options.offer.load()))
 }

@@ -5,12 +5,7 @@
 //! request that was read is answered. rmcp's own transport would drop a line that is too long without a
 //! word, so that its sender waits for ever, and gives up on answers after a few seconds.
 
-use std::{
-    collections::HashSet,
-    io,
-    sync::{Arc, Mutex as StdMutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -245,13 +240,13 @@ async fn write<W: AsyncWrite + Unpin>(
 /// Requests that were read and not yet answered.
 #[derive(Default)]
 struct Unanswered {
-    ids: StdMutex<HashSet<RequestId>>,
+    ids: parking_lot::Mutex<HashSet<RequestId>>,
     fewer: Notify,
 }
 
 impl Unanswered {
-    fn ids(&self) -> std::sync::MutexGuard<'_, HashSet<RequestId>> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ids(&self) -> parking_lot::MutexGuard<'_, HashSet<RequestId>> {
+        self.ids.lock()
     }
 
     /// False if a request of this id is there already.

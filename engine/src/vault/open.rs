@@ -188,11 +188,6 @@ impl Vault {
         &self.data_dir
     }
 
-    /// How many namespaces have a store here. Which, only their names tell: they are kept hashed.
-    pub fn namespaces(&self) -> usize {
-        fs::read_dir(Layout(&self.data_dir).stores()).map_or(0, |entries| entries.flatten().count())
-    }
-
     /// The directory of a namespace.
     pub(crate) fn namespace_dir(&self, namespace: &str) -> PathBuf {
         Layout(&self.data_dir).stores().join(self.keyring.directory_name(namespace))
@@ -255,11 +250,17 @@ impl Layout<'_> {
     }
 
     fn has_stores(&self) -> Result<bool, OpenError> {
-        match fs::read_dir(self.stores()) {
-            Ok(mut entries) => Ok(entries.next().is_some()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(OpenError::io("look into", &self.stores())(e)),
+        // Of stores that are lost, the ledger still tells.
+        for dir in [self.stores(), self.0.join("namespaces")] {
+            match fs::read_dir(&dir).map(|mut entries| entries.next().is_some()) {
+                Ok(true) => return Ok(true),
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(OpenError::io("look into", &dir)(e));
+                }
+                _ => {}
+            }
         }
+        Ok(false)
     }
 
     /// Whether the format file is there and names our version. Another version is an error.
@@ -408,9 +409,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let options = options(dir.path());
         let vault = Vault::open(&options).unwrap();
-        assert_eq!(vault.namespaces(), 0);
         private_dir(&vault.namespace_dir("default")).unwrap();
-        assert_eq!(vault.namespaces(), 1);
         fs::remove_file(options.data_dir.join("keys/recipients.age")).unwrap();
         assert!(matches!(Vault::open(&options), Err(OpenError::KeyringMissing { .. })));
         assert!(!options.data_dir.join("keys/recipients.age").exists());

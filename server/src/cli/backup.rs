@@ -73,7 +73,7 @@ pub fn seal(memory: &dyn Memory, target: &Path, replace: bool, options: &Options
     let key = archive_key(&options.vault()?)?;
     let sink = Sink::open_sealed(target, replace)?;
     let blame = sink.blame();
-    let mut archive = ArchiveWriter::begin(&key, sink, options.namespace()).map_err(&blame)?;
+    let mut archive = ArchiveWriter::begin(&key, sink, &options.namespace().name).map_err(&blame)?;
     let memories = dump(memory, |stored| archive.add(stored).map_err(&blame))?;
     let bytes = archive.finish().map_err(&blame)?.finish()?;
     Ok(Sealed { memories, bytes, key })

@@ -39,7 +39,7 @@ impl Edit {
     pub fn run(&self, options: &Options) -> Done {
         let editor = editor()?;
         options.limits().check_key(&self.path).map_err(|error| format!("{error}."))?;
-        let before = match open_if_there(options, options.namespace())? {
+        let before = match open_if_there(options, &options.namespace().name)? {
             Some(memory) => self.get(&*memory)?,
             None => None,
         };

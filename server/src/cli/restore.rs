@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     memory::{Failure, Memory, Reply, Request},
+    namespaces::options::Namespace,
     options::Options,
 };
 
@@ -47,7 +48,7 @@ pub struct Restore {
     replace: bool,
     /// Say what would be done, and do nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl Restore {
@@ -56,19 +57,22 @@ impl Restore {
         let file = self.open()?;
         let mut archive = self.reader(&key, &file, options).map_err(unchanged)?;
         while self.next(&mut archive).map_err(unchanged)?.is_some() {}
-        let namespace = options.chosen_namespace().unwrap_or(archive.namespace()).to_owned();
+        let namespace = match options.namespace() {
+            chosen if chosen.is_chosen() => chosen.clone(),
+            _ => Namespace::named(archive.namespace()),
+        };
         let made = archive.created_at().to_owned();
         drop(archive);
         (&file).rewind().map_err(|error| self.unreadable(&error))?;
         let mut archive = self.reader(&key, &file, options)?;
         let done = if self.dry_run {
-            let memory = open_if_there(options, &namespace)?;
+            let memory = open_if_there(options, &namespace.name)?;
             self.look(&mut archive, memory.as_deref())?
         } else {
             let memory = open_namespace(options, &namespace, Access::Create)?;
             self.write(&mut archive, &*memory)?
         };
-        self.report(&done, &namespace, &made)?;
+        self.report(&done, &namespace.name, &made)?;
         Ok(ExitCode::SUCCESS)
     }
 

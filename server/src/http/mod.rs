@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `/mcp` | the Model Context Protocol (streamable HTTP) |
 //! | `/health` | 200 while the process runs |
-//! | `/ready` | 200 once the default namespace can be served, else 503 |
+//! | `/ready` | 200 while the default namespace can be read and written, else 503 |
 
 mod guard;
 pub mod options;
@@ -80,13 +80,10 @@ struct Server {
 /// Serves until it is told to stop. Errors are for a person to read.
 pub async fn serve(
     service: Arc<Service>,
-    listen: Listen,
+    (listen, listener): (Listen, std::net::TcpListener),
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), String> {
-    let bound = TcpListener::bind(listen.bind).await;
-    let listener = bound.map_err(|error| {
-        format!("can't listen on {}: {error}.\nChoose another address with --bind ADDRESS:PORT.", listen.bind)
-    })?;
+    let listener = TcpListener::from_std(listener).map_err(|error| format!("can't listen: {error}."))?;
     let address = listener.local_addr().map_err(|error| format!("the address is not known: {error}."))?;
     let ending = CancellationToken::new();
     let server = Arc::new(Server::new(service, listen, address, ending.clone()));
@@ -228,7 +225,7 @@ impl Server {
         let asked = tokio::task::spawn_blocking(move || {
             service.namespaces.memory(None).and_then(|memory| memory.call(Asked::Stats))
         });
-        matches!(asked.await, Ok(Ok(Reply::Stats(_))))
+        matches!(asked.await, Ok(Ok(Reply::Stats(stats))) if stats.refuses_writes.is_none())
     }
 
     async fn mcp(&self, request: Request<Incoming>) -> Response<Body> {

@@ -54,6 +54,12 @@ impl Request {
         }
     }
 
+    /// Whether it can be the first of a store that is not there yet. What changes only what is there finds nothing
+    /// in it, and makes nothing.
+    pub fn begins_a_store(&self) -> bool {
+        matches!(self, Self::Command(Command::Create { .. }, _) | Self::Remember(_) | Self::Restore(_))
+    }
+
     /// How soon it can be answered by a store whose index is filled or not, and whose last write was prompt
     /// or not.
     pub fn expect(&self, recall_ready: bool, writes_are_prompt: bool) -> Expected {

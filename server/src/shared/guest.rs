@@ -8,12 +8,13 @@ use std::{
     net::Shutdown,
     path::PathBuf,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex};
 use warm_engine::{
     Prover, Seat,
     contract::{Limits, Memory as Stored, OperationId},
@@ -24,7 +25,6 @@ use super::{
     handshake::{self, Place, Refused},
     local_socket::Stream,
     messages::{Ask, Told},
-    unpoisoned,
     wire::Conversation,
 };
 use crate::memory::{Expected, Failure, Reply, Request};
@@ -79,7 +79,7 @@ struct InUse<'a> {
 
 impl Drop for InUse<'_> {
     fn drop(&mut self) {
-        let mut connections = self.guest.connections();
+        let mut connections = self.guest.connections.lock();
         connections.in_use -= 1;
         if connections.idle.len() < KEPT {
             connections.idle.extend(self.conversation.take());
@@ -195,9 +195,9 @@ impl Guest {
     /// Sends a question, and returns where its answer comes.
     fn ask(&self, ask: &Ask<'_>) -> Result<InUse<'_>, Lost> {
         let idle = {
-            let mut connections = self.connections();
+            let mut connections = self.connections.lock();
             while connections.in_use >= MOST {
-                connections = self.freed.wait(connections).unwrap_or_else(PoisonError::into_inner);
+                self.freed.wait(&mut connections);
             }
             connections.in_use += 1;
             connections.idle.pop()
@@ -254,10 +254,6 @@ impl Guest {
             ErrorKind::InvalidData => Lost::Garbled,
             _ => Lost::Gone,
         }
-    }
-
-    fn connections(&self) -> MutexGuard<'_, Connections> {
-        unpoisoned(&self.connections)
     }
 
     /// How soon the owner can be expected to answer. It may stop, or end, at any time, and what waits for the

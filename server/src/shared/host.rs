@@ -12,7 +12,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -20,6 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::{Condvar, Mutex};
 use warm_engine::{
     Engine, Prover, Seat,
     contract::{ErrorCode, Limits},
@@ -30,7 +31,6 @@ use super::{
     handshake::{self, Place, STILL},
     local_socket::{self, Listener, Stream, Waited},
     messages::{Asked, Told},
-    unpoisoned,
     wire::Conversation,
 };
 use crate::memory::{Failure, LocalMemory, Memory};
@@ -109,7 +109,7 @@ impl Host {
 
     /// Serves them from now on.
     pub fn open(&self, engine: Engine) {
-        *unpoisoned(&self.guests.store) = Store::Open(engine);
+        *self.guests.store.lock() = Store::Open(engine);
         self.guests.opened.notify_all();
     }
 }
@@ -118,7 +118,7 @@ impl Drop for Host {
     fn drop(&mut self) {
         let guests = &self.guests;
         guests.closing.store(true, Ordering::SeqCst);
-        let store = std::mem::replace(&mut *unpoisoned(&guests.store), Store::Closed);
+        let store = std::mem::replace(&mut *guests.store.lock(), Store::Closed);
         guests.opened.notify_all();
         if let Store::Open(engine) = store {
             engine.retire();
@@ -129,7 +129,7 @@ impl Drop for Host {
         {
             tracing::error!("the thread that meets other processes panicked");
         }
-        let mut connections = unpoisoned(&guests.connections);
+        let mut connections = guests.connections.lock();
         // Nothing more is read; what is being answered is answered.
         shut(&connections, Shutdown::Read);
         let until = Instant::now() + PARTING;
@@ -140,8 +140,7 @@ impl Drop for Host {
                 shut(&connections, Shutdown::Both);
                 break;
             }
-            let waited = guests.closed.wait_timeout(connections, left);
-            connections = waited.unwrap_or_else(PoisonError::into_inner).0;
+            guests.closed.wait_for(&mut connections, left);
         }
     }
 }
@@ -161,20 +160,17 @@ impl Guests {
     /// The store with a guest's limits, once it is open; the guest hears meanwhile that it is to wait. `None`
     /// if it never will be.
     fn store(&self, met: &mut Conversation, limits: Limits) -> io::Result<Option<LocalMemory>> {
-        let mut store = unpoisoned(&self.store);
+        let mut store = self.store.lock();
         loop {
             match &*store {
                 Store::Open(engine) => return Ok(Some(LocalMemory::new(engine.with_limits(limits)))),
                 Store::Closed => return Ok(None),
                 Store::Opening => {}
             }
-            let (guard, timeout) =
-                self.opened.wait_timeout(store, STILL).unwrap_or_else(PoisonError::into_inner);
-            store = guard;
-            if timeout.timed_out() {
+            if self.opened.wait_for(&mut store, STILL).timed_out() {
                 drop(store);
                 handshake::enter(met, false)?;
-                store = unpoisoned(&self.store);
+                store = self.store.lock();
             }
         }
     }
@@ -225,7 +221,7 @@ fn meet(dir: &Path, guests: &Arc<Guests>, woken: &Stream, made: &mpsc::Sender<()
 fn receive(stream: Stream, guests: &Arc<Guests>) -> io::Result<()> {
     let stream = Arc::new(stream);
     let number = {
-        let mut connections = unpoisoned(&guests.connections);
+        let mut connections = guests.connections.lock();
         if connections.streams.len() >= MOST {
             return Err(io::Error::other("there are too many connections"));
         }
@@ -253,7 +249,7 @@ struct Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let stream = unpoisoned(&self.guests.connections).streams.remove(&self.number);
+        let stream = self.guests.connections.lock().streams.remove(&self.number);
         if let Some(stream) = stream {
             let _ = stream.shutdown(Shutdown::Both);
         }

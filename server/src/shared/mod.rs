@@ -19,13 +19,14 @@ mod wire;
 use std::{
     cell::Cell,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, RwLock};
 use warm_engine::{
     Claim, Engine, OpenError, Prover, Seat, Vault,
     contract::{ErrorCode, Limits, Memory as Stored, OperationId},
@@ -210,8 +211,8 @@ impl Drop for SharedMemory {
         self.shared.closing.store(true, Ordering::SeqCst);
         let role = {
             // An election that has begun ends first, so that what it finds is given back too.
-            let _election = unpoisoned(&self.shared.election);
-            std::mem::replace(&mut *write(&self.shared.role), Role::None)
+            let _election = self.shared.election.lock();
+            std::mem::replace(&mut *self.shared.role.write(), Role::None)
         };
         // Nobody waits for a lock while guests are sent away.
         drop(role);
@@ -326,7 +327,7 @@ fn unknown(write: bool) -> &'static str {
 
 impl Shared {
     fn role(&self) -> Role {
-        self.role.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.role.read().clone()
     }
 
     /// A name for a write, never used again.
@@ -336,11 +337,11 @@ impl Shared {
 
     /// Gives up a store that a failed commit shut, so that the next call opens it again.
     fn let_go(self: &Arc<Self>, shut: Role) {
-        if unpoisoned(&self.election).opened.is_some_and(|at| at.elapsed() < REOPENED_EVERY) {
+        if self.election.lock().opened.is_some_and(|at| at.elapsed() < REOPENED_EVERY) {
             return;
         }
         {
-            let mut role = write(&self.role);
+            let mut role = self.role.write();
             if !role.is(&shut) {
                 return;
             }
@@ -356,7 +357,7 @@ impl Shared {
     /// Finds the role that follows `stale`; of several callers one does it and all get it.
     fn elect(self: &Arc<Self>, stale: &Role) -> Result<Role, Arc<ShareError>> {
         let came = Instant::now();
-        let mut election = unpoisoned(&self.election);
+        let mut election = self.election.lock();
         let now = self.role();
         if !now.is(stale) && !matches!(now, Role::None) {
             return Ok(now);
@@ -368,7 +369,7 @@ impl Shared {
         }
         // What is held of the old role must be gone, or this process would wait for itself.
         drop(now);
-        *write(&self.role) = Role::None;
+        *self.role.write() = Role::None;
         let role = self.seek(&mut election).map_err(|error| {
             let error = Arc::new(error);
             election.failed = Some((Instant::now(), Arc::clone(&error)));
@@ -376,7 +377,7 @@ impl Shared {
         })?;
         election.failed = None;
         election.settled = true;
-        *write(&self.role) = role.clone();
+        *self.role.write() = role.clone();
         if let Role::Guest(guest) = &role {
             self.watch(guest);
         }
@@ -475,15 +476,6 @@ impl Shared {
             tracing::warn!(%error, "the store's owner can't be watched");
         }
     }
-}
-
-/// A panic while it is held leaves what it guards as it was, so a poisoned lock is still good.
-fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Random bytes for names and nonces.
