@@ -10,6 +10,7 @@ mod http;
 mod limits;
 mod load;
 mod logging;
+mod markdown;
 mod memory;
 mod misplaced;
 mod namespaces;

@@ -387,3 +387,102 @@ fn doctor_says_which_namespace_it_looks_at_and_why() {
     let said = owner(&store, &["doctor", "--project", "app"]);
     assert!(said.contains("project:app") && said.contains("named by --project"), "{said}");
 }
+
+/// A store with memories in three namespaces.
+fn filled(store: &Path) {
+    let mut server = Server::start_with(with(store, &["--namespace-arg"]), |_| {});
+    for namespace in ["default", "work", "project:a/b"] {
+        server
+            .call("remember", json!({"key": "k", "text": format!("in {namespace}"), "namespace": namespace}));
+        server.memory(
+            json!({"command": "create", "path": "/memories/f.md", "file_text": "f\n", "namespace": namespace}),
+        );
+    }
+    server.close();
+}
+
+#[test]
+fn all_namespaces_are_listed_by_name_and_the_doctor_looks_at_each() {
+    let (_dir, store) = home();
+    assert_eq!(run(&store, &["namespaces"]), (Some(0), String::new(), String::new()));
+    filled(&store);
+    let listed = owner(&store, &["namespaces", "--json"]);
+    let listed: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let told: Vec<_> =
+        listed.iter().map(|line| (line["namespace"].as_str(), line["memories"].as_u64())).collect();
+    assert_eq!(told, ["default", "project:a/b", "work"].map(|name| (Some(name), Some(2))));
+    assert!(owner(&store, &["namespaces"]).lines().all(|line| line.contains("2 memories")));
+    let said = owner(&store, &["doctor"]);
+    for name in ["default", "project:a/b", "work"] {
+        assert!(said.contains(&format!("namespace {name}: 2 memories")), "{said}");
+    }
+    let said = owner(&store, &["doctor", "--namespace", "work"]);
+    assert!(said.contains("namespace work: 2") && !said.contains("namespace default: 2"), "{said}");
+}
+
+#[test]
+fn a_store_whose_folder_is_lost_is_named_by_every_start_and_not_made_anew() {
+    for all in [false, true] {
+        let (_dir, store) = home();
+        Server::start(&store).close();
+        let folder = store.join("stores");
+        let lost = if all { folder.clone() } else { folder.join(&names(&folder)[0]) };
+        fs::remove_dir_all(&lost).expect("it is there");
+        for line in [&["list"][..], &["doctor"], &["import", "."]] {
+            let (code, stdout, stderr) = run(&store, line);
+            assert!(code == Some(1) && (stdout + &stderr).contains("missing although"), "{line:?}: {stderr}");
+        }
+        let ended = Server::spawn(warm_mcp(&store)).close();
+        assert!(
+            ended.status.code() == Some(1) && ended.stderr.contains("missing although"),
+            "{}",
+            ended.stderr
+        );
+        assert!(!lost.exists(), "nothing was made in its place");
+        owner(&store, &["doctor", "--repair", "--yes"]);
+        Server::start(&store).close();
+    }
+}
+
+#[test]
+fn a_backup_and_an_export_of_all_namespaces_have_one_of_each() {
+    let (dir, store) = home();
+    filled(&store);
+    let backup = dir.path().join("backup");
+    let backup = backup.to_str().expect("UTF-8");
+    let said = owner(&store, &["backup", backup, "--all-namespaces"]);
+    assert!(said.contains("work: 2 memories") && said.contains("warm-mcp restore FOLDER"), "{said}");
+    assert_eq!(names(Path::new(backup)), ["default.age", "project%3Aa%2Fb.age", "work.age"]);
+    let identity = store.join("identity.txt");
+    let fresh = dir.path().join("fresh");
+    let identity = identity.to_str().expect("UTF-8");
+    owner(&fresh, &["restore", backup, "--identity", identity]);
+    for namespace in ["default", "project:a/b", "work"] {
+        let line = ["view", "k", "--namespace", namespace, "--identity", identity];
+        assert_eq!(owner(&fresh, &line), format!("in {namespace}"));
+    }
+    let (code, _, stderr) = run(&store, &["restore", backup, "--namespace", "work"]);
+    assert!(code == Some(1) && stderr.contains("is a folder"), "{stderr}");
+
+    let texts = dir.path().join("texts");
+    owner(&store, &["export", texts.to_str().expect("UTF-8"), "--all-namespaces"]);
+    assert_eq!(names(&texts), ["default", "project%3Aa%2Fb", "work"]);
+    assert_eq!(fs::read_to_string(texts.join("work/other-memories/k.md")).expect("a file"), "in work");
+    let lines = dir.path().join("lines");
+    owner(&store, &["export", lines.to_str().expect("UTF-8"), "--all-namespaces", "--format", "jsonl"]);
+    assert_eq!(names(&lines), ["default.jsonl", "project%3Aa%2Fb.jsonl", "work.jsonl"]);
+}
+
+#[test]
+fn an_export_to_an_unknown_kind_of_file_is_refused_with_the_known_ones_unless_a_folder_is_meant() {
+    let (dir, store) = home();
+    filled(&store);
+    let target = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
+    let (code, _, stderr) = run(&store, &["export", &target("all.txt")]);
+    assert!(code == Some(1) && stderr.contains(".jsonl") && stderr.contains("--format"), "{stderr}");
+    assert!(!Path::new(&target("all.txt")).exists());
+    owner(&store, &["export", &target("v1.2/")]);
+    assert!(dir.path().join("v1.2/f.md").is_file());
+    owner(&store, &["export", &target("all.txt"), "--format", "json"]);
+    assert!(dir.path().join("all.txt").is_file());
+}

@@ -33,4 +33,5 @@ pub use proof::Prover;
 pub(crate) use record_keys::RecordKeys;
 pub(crate) use seal::UnsealError;
 pub use secret::Passphrase;
+pub(crate) use secret::SHORTEST_PASSPHRASE;
 pub use session::{Opener, Sealer};

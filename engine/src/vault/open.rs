@@ -116,6 +116,9 @@ impl Vault {
         if options.passphrase.as_ref().is_some_and(Passphrase::is_empty) {
             return Err(OpenError::EmptyPassphrase);
         }
+        if options.passphrase.as_ref().is_some_and(Passphrase::is_short) {
+            return Err(OpenError::ShortPassphrase);
+        }
         let layout = Layout(&options.data_dir);
         private_dir(&layout.keys())?;
         // Two first starts with different options must not make two secrets, so one waits here.
@@ -371,6 +374,8 @@ mod tests {
         let bare = options(dir.path());
         let with = |text| VaultOptions { passphrase: passphrase(text), ..bare.clone() };
         assert!(matches!(Vault::open(&with("")), Err(OpenError::EmptyPassphrase)));
+        assert!(matches!(Vault::open(&with("sevenäö")), Err(OpenError::ShortPassphrase)));
+        assert!(!bare.data_dir.exists(), "nothing is made");
         let made = Vault::open(&with("correct horse")).unwrap();
         assert!(made.created() && made.opened_with() == "passphrase");
         assert!(!bare.data_dir.join("identity.txt").exists());
