@@ -19,7 +19,8 @@ pub(crate) struct Anchor {
 impl Anchor {
     /// Remembers which file stands at a path.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), file: file_id(&fs::metadata(path)?) })
+        // The working directory may change.
+        Ok(Self { path: std::path::absolute(path)?, file: file_id(&fs::metadata(path)?) })
     }
 
     /// Errors unless the same file stands there now.

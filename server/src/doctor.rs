@@ -145,7 +145,8 @@ fn examine_stores(vault: &Vault, options: &Options, report: &mut Report) {
     });
     let chosen = options.namespace();
     let mut looked_at = if chosen.is_chosen() { Vec::new() } else { found.names.clone() };
-    if !looked_at.contains(&chosen.name) {
+    // A store that can't be named yet may be the default's.
+    if !looked_at.contains(&chosen.name) && (looked_at.is_empty() || found.nameless > 0) {
         looked_at.insert(0, chosen.name.clone());
     }
     let count = found.names.len() + found.nameless;
@@ -161,8 +162,8 @@ fn examine_stores(vault: &Vault, options: &Options, report: &mut Report) {
     }
     report.fact("namespaces", said);
     report.fact("namespace", format!("{} ({})", chosen.name, chosen.why()));
-    for (place, namespace) in looked_at.iter().enumerate() {
-        Examined { vault, namespace, options, first: place == 0 }.store(report);
+    for namespace in &looked_at {
+        Examined { vault, namespace, options }.store(report);
     }
 }
 
@@ -171,13 +172,11 @@ struct Examined<'a> {
     vault: &'a Vault,
     namespace: &'a str,
     options: &'a Options,
-    /// What is the same for all is told of the first.
-    first: bool,
 }
 
 impl Examined<'_> {
     fn store(&self, report: &mut Report) {
-        let Self { vault, namespace, options, .. } = self;
+        let Self { vault, namespace, options } = self;
         // What stands in the way of finding flaws is named when the store is opened.
         for flaw in find(vault, namespace).unwrap_or_default() {
             let known = |step: &Step| matches!(step, Step::Mend { flaw: known, .. } if *known == flaw);
@@ -252,7 +251,9 @@ impl Examined<'_> {
             ),
         );
         report.fact("damaged", stats.damaged_records.to_string());
-        if self.first {
+        // What is the same for all is told of the first.
+        let first = report.facts.iter().all(|(name, _)| *name != "encryption");
+        if first {
             report.fact(
                 "encryption",
                 format!(
@@ -271,7 +272,7 @@ impl Examined<'_> {
             )
             .to_lowercase(),
         );
-        if self.first {
+        if first {
             report.fact("device", format!("{}, {} kernel", stats.device, stats.kernel));
         }
     }

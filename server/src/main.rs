@@ -3,6 +3,7 @@
 
 mod cli;
 mod demo;
+mod descriptors;
 mod doctor;
 mod greeting;
 mod handler;

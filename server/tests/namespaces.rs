@@ -297,6 +297,20 @@ fn the_files_of_a_server_do_not_grow_with_the_namespaces_that_it_has_served() {
     assert!(files[29] <= files[9], "{files:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_low_bound_on_open_files_that_can_be_raised_is() {
+    let (_dir, store) = home();
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -Sn 60 && exec \"$0\" --namespace-arg", env!("CARGO_BIN_EXE_warm-mcp")]);
+    limited.env("WARM_MCP_DATA_DIR", &store);
+    let mut server = Server::start_with(limited, |_| {});
+    for n in 0..30 {
+        server.call("remember", json!({"text": "t", "namespace": format!("n{n}")}));
+    }
+    assert_eq!(server.call("stats", json!({}))["server"]["open_namespaces"], 31);
+}
+
 fn project(dir: &Path, name: &str) -> PathBuf {
     let project = dir.join(name);
     fs::create_dir_all(project.join("src/deep")).expect("folders");

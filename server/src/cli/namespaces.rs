@@ -8,6 +8,7 @@ use warm_engine::{Namespaces, OpenError, Vault};
 
 use super::{
     Done, Stop,
+    backup::counted,
     output::{Output, note},
     store::{open_if_there, stats},
 };
@@ -36,8 +37,10 @@ impl List {
                     "text_bytes": stats.text_bytes, "store_bytes": stats.store_bytes,
                 }))?,
                 Ok(Some(stats)) => out.line(format_args!(
-                    "{:>8} memories {:>12} bytes of text {:>12} on disk  {name}",
-                    stats.memories, stats.text_bytes, stats.store_bytes
+                    "{:>14} {:>12} bytes of text {:>12} on disk  {name}",
+                    counted(stats.memories),
+                    stats.text_bytes,
+                    stats.store_bytes
                 ))?,
                 Ok(None) => {}
                 Err(problem) => {
