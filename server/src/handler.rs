@@ -16,7 +16,8 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-        Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        Implementation, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
+        ServerCapabilities, ServerConfig,
     },
     service::RequestContext,
 };
@@ -86,6 +87,18 @@ impl ServerHandler for Handler {
                 Implementation::new("warm-mcp", env!("CARGO_PKG_VERSION")).with_title("WARM memory"),
             )
             .with_instructions(catalogue::instructions(&self.service.offer))
+    }
+
+    /// A client that names a revision which has no handshake, or none that is known, gets one that has.
+    async fn initialize(
+        &self,
+        mut client: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let answer = self.negotiate_initialize(&client)?;
+        client.protocol_version = answer.protocol_version.clone();
+        context.peer.set_peer_info(client);
+        Ok(answer)
     }
 
     async fn list_tools(

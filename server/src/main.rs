@@ -16,6 +16,7 @@ mod options;
 mod repair;
 mod serve;
 mod service;
+mod session;
 mod shared;
 mod signals;
 mod tools;

@@ -47,7 +47,6 @@ pub struct LineTransport<R, W> {
     unanswered: Arc<Unanswered>,
     stop: watch::Receiver<bool>,
     gave_up: Arc<Notify>,
-    opened: bool,
     ended: bool,
 }
 
@@ -72,7 +71,6 @@ where
             unanswered: Arc::default(),
             stop,
             gave_up,
-            opened: false,
             ended: false,
         }
     }
@@ -114,7 +112,6 @@ where
         };
         match &message {
             JsonRpcMessage::Request(request) => {
-                self.opened = true;
                 if !self.unanswered.add(request.id.clone()) {
                     // Two requests of one id can't both be answered; neither is lost without a word.
                     let message = "A request with this id is not yet answered: give each an id of its own.";
@@ -123,10 +120,6 @@ where
                 }
             }
             JsonRpcMessage::Notification(notification) => {
-                // rmcp ends a session that opens with a notification; it says nothing, so pass over it.
-                if !self.opened {
-                    return None;
-                }
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
@@ -134,7 +127,6 @@ where
                     self.unanswered.remove(id);
                 }
             }
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) if !self.opened => return None,
             _ => {}
         }
         Some(message)
