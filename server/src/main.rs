@@ -1,7 +1,9 @@
 //! `warm-mcp`: a sealed, searchable memory for AI agents, served over the Model Context Protocol.
 #![forbid(unsafe_code)]
 
+mod changes;
 mod cli;
+mod completion;
 mod demo;
 mod doctor;
 mod greeting;
@@ -13,12 +15,16 @@ mod logging;
 mod memory;
 mod namespaces;
 mod options;
+mod progress;
+mod prompts;
 mod repair;
+mod resources;
 mod serve;
 mod service;
 mod session;
 mod shared;
 mod signals;
+mod subscriptions;
 mod tools;
 mod transport;
 

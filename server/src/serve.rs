@@ -96,7 +96,8 @@ async fn session(service: Arc<Service>, stopped: watch::Receiver<bool>) -> Resul
     let (input, output) = rmcp::transport::stdio_pipes();
     let gave_up = Arc::new(Notify::new());
     let max_request = service.namespaces.max_request_bytes();
-    let transport = LineTransport::new(input, output, max_request, stopped, Arc::clone(&gave_up));
+    let ending = service.ending.clone();
+    let transport = LineTransport::new(input, output, max_request, stopped, Arc::clone(&gave_up), ending);
     let session = async {
         let session = serve_directly(Session::new(Handler::new(service)), transport, None);
         let ended = session.waiting().await;

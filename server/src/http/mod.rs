@@ -81,6 +81,8 @@ struct Server {
     service: Arc<Service>,
     guard: Guard,
     requests: Arc<Semaphore>,
+    /// Places of clients that only listen.
+    streams: Arc<Semaphore>,
     longest_body: usize,
 }
 
@@ -121,9 +123,13 @@ pub async fn serve(
         }
     }
     drop(listener);
-    // What is in progress is answered; then the streams that wait for nothing in particular end.
-    let all = u32::try_from(MOST_REQUESTS).unwrap_or(u32::MAX);
-    let _ = timeout(PARTING, server.requests.acquire_many(all)).await;
+    server.service.ending.cancel();
+    // What is in progress is answered, and who listens is told that this is the end; then the streams of sessions end.
+    let answered = async {
+        let _requests = server.requests.acquire_many(MOST_REQUESTS as u32).await;
+        let _streams = server.streams.acquire_many(MOST_CONNECTIONS as u32).await;
+    };
+    let _ = timeout(PARTING, answered).await;
     ending.cancel();
     let _ = timeout(PARTING, graceful.shutdown()).await;
     Ok(())
@@ -150,14 +156,23 @@ impl Server {
             .disable_allowed_origins()
             .with_max_request_body_bytes(longest_body)
             .with_cancellation_token(ending);
-        let mcp = |config| {
+        let mcp = |handler: fn(Arc<Service>) -> Handler, config| {
             let service = Arc::clone(&service);
-            let handler = move || Ok(Handler::new(Arc::clone(&service)));
+            let handler = move || Ok(handler(Arc::clone(&service)));
             Mcp::new(handler, Arc::new(LocalSessionManager::default()), config)
         };
-        let (mcp, alone) = (mcp(config.clone()), mcp(config.with_legacy_session_mode(false)));
+        let alone = mcp(Handler::for_one_request, config.clone().with_legacy_session_mode(false));
+        let mcp = mcp(Handler::new, config);
         let guard = Guard::new(listen, address);
-        Self { mcp, alone, service, guard, requests: Arc::new(Semaphore::new(MOST_REQUESTS)), longest_body }
+        Self {
+            mcp,
+            alone,
+            service,
+            guard,
+            requests: Arc::new(Semaphore::new(MOST_REQUESTS)),
+            streams: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+            longest_body,
+        }
     }
 
     fn connect(
@@ -244,12 +259,7 @@ impl Server {
         if request.method() == Method::POST {
             place = Arc::clone(&self.requests).try_acquire_owned().ok();
             if place.is_none() {
-                let mut busy = said(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "too many requests are in progress: try again in a moment\n",
-                );
-                busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-                return busy;
+                return busy();
             }
         }
         let (mut head, body) = request.into_parts();
@@ -267,7 +277,10 @@ impl Server {
                         served = &self.alone;
                     }
                     if listens {
-                        place = None;
+                        place = Arc::clone(&self.streams).try_acquire_owned().ok();
+                        if place.is_none() {
+                            return busy();
+                        }
                     }
                 }
             }
@@ -330,6 +343,13 @@ impl Route {
     fn is_open(self) -> bool {
         matches!(self, Self::Health | Self::Ready)
     }
+}
+
+fn busy() -> Response<Body> {
+    let mut busy =
+        said(StatusCode::SERVICE_UNAVAILABLE, "too many requests are in progress: try again in a moment\n");
+    busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    busy
 }
 
 fn refusal(refused: Refused) -> Response<Body> {
