@@ -29,6 +29,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use warm_engine::{Progress, contract::ErrorCode};
 
 use crate::{
+    client_log::{ClientLog, SetLevel},
     completion,
     load::{Slot, Waiting},
     memory::{Caller, Expected, Failure},
@@ -46,6 +47,9 @@ pub struct Handler {
     /// tokio's mutex is fair: it is handed on in the order in which it was asked for.
     turn: Arc<Mutex<()>>,
     subscriptions: Subscriptions,
+    log: ClientLog,
+    /// Whether the client stays to hear anything.
+    has_session: bool,
 }
 
 /// What a call holds while it is served: its session's turn, and one of the server's slots.
@@ -73,12 +77,13 @@ impl From<NotBegun> for ErrorData {
 impl Handler {
     /// For a client that stays, or asks in the form of 2026-07-28.
     pub fn new(service: Arc<Service>) -> Self {
-        Self { service, turn: Arc::default(), subscriptions: Subscriptions::default() }
+        let (turn, log) = Default::default();
+        Self { service, turn, subscriptions: Subscriptions::default(), log, has_session: true }
     }
 
     /// For a client that is gone once it is answered.
     pub fn for_one_request(service: Arc<Service>) -> Self {
-        Self { service, turn: Arc::default(), subscriptions: Subscriptions::of_nobody() }
+        Self { has_session: false, ..Self::new(service) }
     }
 
     /// Waits for the turn of a request. One that was cancelled while it waited is never begun; one that began runs to
@@ -121,6 +126,11 @@ impl Handler {
         served
     }
 
+    fn in_a_session(&self) -> Result<(), ErrorData> {
+        let message = "Open a session with initialize first: there is none to hear in.";
+        if self.has_session { Ok(()) } else { Err(ErrorData::invalid_request(message, None)) }
+    }
+
     /// The same for what is not a tool: its failures are errors of the protocol.
     async fn read<T: Send + 'static>(
         &self,
@@ -158,7 +168,9 @@ impl ServerHandler for Handler {
         mut client: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let answer = self.negotiate_initialize(&client)?;
+        let mut answer = self.negotiate_initialize(&client)?;
+        // Of the handshake revisions alone, so it is not among what `server/discover` names.
+        answer.capabilities.logging = Some(Default::default());
         client.protocol_version = answer.protocol_version.clone();
         context.peer.set_peer_info(client);
         self.subscriptions.open();
@@ -213,7 +225,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = page.and_then(|page| page.cursor);
-        if context.meta.protocol_version().is_none() {
+        if self.has_session && context.meta.protocol_version().is_none() {
             self.subscriptions.asked_for_the_list(&self.service, &context.peer);
         }
         self.read(&context, |service, caller| resources::list(service, cursor, caller)).await
@@ -237,11 +249,25 @@ impl ServerHandler for Handler {
         Ok(ReadResourceResult::new(vec![read]).into())
     }
 
+    async fn set_level(
+        &self,
+        request: SetLevel,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if !context.protocol_version().is_some_and(|version| version.has_initialize()) {
+            return Err(ErrorData::new(ProtocolCode::METHOD_NOT_FOUND, "Method not found", None));
+        }
+        self.in_a_session()?;
+        self.log.set_level(request, &context.peer);
+        Ok(())
+    }
+
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.in_a_session()?;
         let uri = request.uri.clone();
         // A namespace that can't be opened has nothing to tell.
         self.read(&context, move |service, _| {
@@ -307,6 +333,9 @@ impl ServerHandler for Handler {
         let expected = match request.method.as_str() {
             "tools/call" => "`name`, a string, and `arguments`, an object",
             "initialize" => "`protocolVersion`, `capabilities` and `clientInfo`",
+            "logging/setLevel" => {
+                "`level`, one of debug, info, notice, warning, error, critical, alert and emergency"
+            }
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => "`uri`, a string",
             "prompts/get" => "`name`, a string, and `arguments`, an object",
             "completion/complete" => {

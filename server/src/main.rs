@@ -3,6 +3,7 @@
 
 mod changes;
 mod cli;
+mod client_log;
 mod completion;
 mod demo;
 mod doctor;

@@ -23,9 +23,8 @@ use crate::{
 const MOST: usize = 1_000;
 
 /// See the module.
+#[derive(Default)]
 pub struct Subscriptions {
-    /// Whether there is a session to hear in.
-    has_session: bool,
     wanted: Wanted,
     told: Mutex<Told>,
     /// Feeds of streams that were accepted and are about to be told.
@@ -39,23 +38,7 @@ struct Told {
     tasks: JoinSet<()>,
 }
 
-impl Default for Subscriptions {
-    fn default() -> Self {
-        Self { has_session: true, ..Self::of_nobody() }
-    }
-}
-
 impl Subscriptions {
-    /// For one who does not stay to hear.
-    pub fn of_nobody() -> Self {
-        Self {
-            has_session: false,
-            wanted: Wanted::default(),
-            told: Mutex::default(),
-            ready: Mutex::default(),
-        }
-    }
-
     /// A session was opened, perhaps once more: what was subscribed to in an earlier one is forgotten.
     pub fn open(&self) {
         self.wanted.clear();
@@ -63,7 +46,7 @@ impl Subscriptions {
 
     /// The session has seen the list, or is about to.
     pub fn asked_for_the_list(&self, service: &Arc<Service>, peer: &Peer<RoleServer>) {
-        if self.has_session && resources::lists_memories(service) {
+        if resources::lists_memories(service) {
             self.wanted.list();
             self.follow(service, None, peer);
         }
@@ -75,11 +58,6 @@ impl Subscriptions {
         uri: String,
         peer: &Peer<RoleServer>,
     ) -> Result<(), Failure> {
-        if !self.has_session {
-            return Err(Failure::invalid(
-                "Open a session with initialize to subscribe: there is none to hear in.",
-            ));
-        }
         let named = Named::read(service, &uri)?;
         let namespace = named.namespace.clone();
         if !self.wanted.add(uri, named, MOST) {

@@ -160,7 +160,7 @@ fn a_namespace_of_its_own_is_listened_to_by_its_name() {
     server.request("resources/subscribe", json!({"uri": uri}));
     remember(&mut server, "k", "ours");
     server.notice(LIST);
-    for wrong in ["warm://stats?namespace=..%2Fx", "warm://stats?colour=red"] {
+    for wrong in ["warm://stats?namespace=", "warm://stats?colour=red"] {
         assert!(server.request("resources/subscribe", json!({"uri": wrong}))["error"].is_object(), "{wrong}");
     }
     server.call("remember", json!({"key": "k", "text": "theirs", "namespace": "team"}));

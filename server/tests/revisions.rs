@@ -214,3 +214,32 @@ fn over_http_a_request_of_a_handshake_revision_needs_no_session() {
     let gone = [("Mcp-Session-Id", "no-such-session"), ("MCP-Protocol-Version", "2025-06-18")];
     assert_eq!(post(&http, &gone, "ping", &json!({})).status, 404);
 }
+
+#[test]
+fn the_log_is_told_to_a_client_of_a_handshake_revision_that_asks_for_it_and_to_no_other() {
+    let dir = home();
+    let owner = Server::start(dir.path());
+    let mut asks = Server::spawn(warm_mcp(dir.path()));
+    let discovered = asks.request("server/discover", modern(json!({})));
+    assert_eq!(discovered["result"]["capabilities"]["logging"], Value::Null);
+    assert_eq!(asks.initialize("2025-11-25")["result"]["capabilities"]["logging"], json!({}));
+    let mut silent = Server::start(dir.path());
+    assert_eq!(asks.request("logging/setLevel", json!({"level": "info"}))["result"], json!({}));
+    assert_eq!(error(&asks.request("logging/setLevel", json!({"level": "loud"}))), -32602);
+    owner.kill();
+    let told = asks.notice("notifications/message");
+    assert_eq!(told["params"]["level"], "info");
+    assert!(told["params"]["logger"].as_str().is_some_and(|name| name.starts_with("warm_mcp")), "{told}");
+    assert!(told["params"]["data"]["message"].is_string(), "{told}");
+    assert_eq!(silent.call("stats", json!({}))["memories"], 0);
+    assert!(silent.heard.is_empty(), "{:?}", silent.heard);
+    // Over HTTP there is none to hear in without a session.
+    let http = Http::start(dir.path());
+    for (method, params) in [
+        ("logging/setLevel", json!({"level": "info"})),
+        ("resources/subscribe", json!({"uri": "warm://stats"})),
+    ] {
+        assert_eq!(error(&post(&http, &[], method, &params).message()), -32600);
+        assert_eq!(Session::open(&http, None).send(method, &params).message()["result"], json!({}));
+    }
+}
