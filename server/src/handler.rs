@@ -245,7 +245,15 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
-        let read = self.read(&context, move |service, caller| resources::read(service, &uri, caller)).await?;
+        let asked = uri.clone();
+        let read = self.read(&context, move |service, caller| resources::read(service, &asked, caller)).await;
+        let read = read.map_err(|mut error| {
+            error.data = error.data.map(|mut data| {
+                data["uri"] = json!(uri);
+                data
+            });
+            error
+        })?;
         Ok(ReadResourceResult::new(vec![read]).into())
     }
 
@@ -328,9 +336,15 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        let unknown = || ErrorData::new(ProtocolCode::METHOD_NOT_FOUND, "Method not found", None);
+        let modern = context.protocol_version().is_some_and(|version| !version.has_initialize());
         let expected = match request.method.as_str() {
+            // It has these no more, however they are asked.
+            "initialize" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" if modern => {
+                return Err(unknown());
+            }
             "tools/call" => "`name`, a string, and `arguments`, an object",
             "initialize" => "`protocolVersion`, `capabilities` and `clientInfo`",
             "logging/setLevel" => {
@@ -342,7 +356,7 @@ impl ServerHandler for Handler {
                 "`ref`, a prompt or a template, and `argument` with its `name` and `value`"
             }
             "subscriptions/listen" => "`notifications`, an object",
-            _ => return Err(ErrorData::new(ProtocolCode::METHOD_NOT_FOUND, "Method not found", None)),
+            _ => return Err(unknown()),
         };
         let message = format!("The params of {} must be an object with {expected}.", request.method);
         Err(ErrorData::invalid_params(message, None))

@@ -119,7 +119,8 @@ fn what_is_not_there_gets_the_number_of_the_revision_that_asks() {
         "warm://memory/%ff",
     ];
     for uri in strange {
-        assert_eq!(error(&server.request("resources/read", json!({"uri": uri}))), -32002, "{uri}");
+        let refused = server.request("resources/read", json!({"uri": uri}));
+        assert_eq!((error(&refused), &refused["error"]["data"]["uri"]), (-32002, &json!(uri)));
         assert_eq!(error(&server.request("resources/read", modern(json!({"uri": uri})))), -32602, "{uri}");
     }
     for uri in ["warm://memory/%2Fmemories%2F..%2Fx", "warm://memory/k?namespace=other"] {

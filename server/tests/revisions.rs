@@ -83,6 +83,12 @@ fn what_2026_07_28_left_out_is_kept_only_for_those_who_opened_an_older_session()
         let answer = post_modern(&http, method, name, json!({"uri": "warm://stats", "level": "info"}));
         assert_eq!((answer.status, error(&answer.message())), (404, -32601), "{method}");
     }
+    // However they are asked, and a handshake that is none too.
+    for method in ["initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"] {
+        assert_eq!(error(&server.request(method, modern(json!({})))), -32601, "{method}");
+        let answer = post_modern(&http, method, None, json!({}));
+        assert_eq!((answer.status, error(&answer.message())), (404, -32601), "{method}");
+    }
     server.initialize("2025-11-25");
     assert_eq!(server.request("ping", json!({}))["result"], json!({}));
     assert_eq!(error(&server.request("subscriptions/listen", json!({"notifications": {}}))), -32601);

@@ -105,9 +105,9 @@ impl Message {
         let named = headers.get(&VERSION).map(|version| version.to_str().unwrap_or_default().to_owned());
         let known =
             |version: &str| ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == version);
-        if self.method.as_deref() == Some("initialize") {
+        if self.method.as_deref() == Some("initialize") && self.asked_for.is_some() {
             self.negotiate_in_the_body(headers, known);
-            return Ok(if self.asked_for.is_some() { Way::Negotiated } else { Way::Alone });
+            return Ok(Way::Negotiated);
         }
         if self.carries_revision {
             return Ok(Way::Negotiated);
