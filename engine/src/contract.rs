@@ -370,6 +370,75 @@ pub struct Forgotten {
     pub missing: Vec<String>,
 }
 
+/// What a name or a tag that was begun may become.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suggest {
+    /// What is asked for.
+    pub what: SuggestWhat,
+    /// How it begins; may be empty.
+    pub begun: String,
+    /// How many to suggest at most.
+    pub most: u64,
+}
+
+/// What can be suggested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuggestWhat {
+    /// Names of memories.
+    Keys,
+    /// Folders, up to their `/`, and names of memories that are in none.
+    Prefixes,
+    /// Tags that some memory carries.
+    Tags,
+}
+
+/// The answer to [`Suggest`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suggested {
+    /// The likeliest first.
+    pub values: Vec<String>,
+    /// How many there are in all.
+    pub total: u64,
+}
+
+/// From when on changes are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangesSince {
+    /// Nanoseconds since 1970, UTC, by the clock of the machine that both are on.
+    Time(u64),
+    /// Those that follow an earlier answer.
+    Mark(ChangeMark),
+}
+
+/// A place in the log of changes of one opening of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeMark {
+    pub(crate) log: u64,
+    pub(crate) next: u64,
+}
+
+/// Which memories changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Where to go on.
+    pub mark: ChangeMark,
+    /// In the order of the changes; a name may come more than once.
+    pub changed: Vec<Changed>,
+    /// Whether some may be missing from `changed`.
+    pub missed: bool,
+}
+
+/// A memory that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// Its name.
+    pub key: String,
+    /// Whether it came or went, and was not only changed.
+    pub listed: bool,
+}
+
 /// A change of the memories, as one value.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub enum Write {
@@ -505,6 +574,8 @@ pub enum ErrorCode {
     Busy,
     /// Not allowed on this server.
     Forbidden,
+    /// Given up, since nobody waits for it any longer.
+    Cancelled,
     /// A fault of WARM's own.
     Internal,
 }

@@ -3,10 +3,12 @@
 //! A draft collects the changes of several writers. Each is atomic: [`Draft::mark`] before it and
 //! [`Draft::reset`] if it fails.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rpds::HashTrieMapSync;
 
+use crate::changes::ChangedName;
 use crate::contract::OperationId;
 use crate::operations::{Done, Operations};
 use crate::record::{Entry, Record};
@@ -137,6 +139,15 @@ impl<'a> Draft<'a> {
     /// What is to be written and removed.
     pub(crate) fn changes(&self) -> (impl Iterator<Item = (&RecordId, &Arc<Record>)>, &[RecordId]) {
         (self.puts.iter(), &self.removes)
+    }
+
+    /// Each name that is changed, and whether its memory comes or goes.
+    pub(crate) fn changed_names(&self) -> Vec<ChangedName> {
+        let put = self.puts.values().map(|record| record.key.as_str());
+        let removed = self.removes.iter().filter_map(|id| self.base.names.by_id(id)).map(|entry| &*entry.key);
+        let names: BTreeSet<&str> = put.chain(removed).collect();
+        let listed = |name: &str| self.base.names.get(name).is_some() != self.names.get(name).is_some();
+        names.into_iter().map(|name| (name.into(), listed(name))).collect()
     }
 
     /// Seals the changes for the store.

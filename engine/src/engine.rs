@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::anchor::Anchor;
+use crate::changes::ChangeLog;
 use crate::commit::Commits;
 use crate::contract::{
     Command, CommandLimits, EncryptionStats, Export, Exported, Forget, Forgotten, Get, Limits, List, Listing,
     Memory, OperationId, Recall, RecallMode, RecallStats, Recalled, Remember, Remembered, Restore, Restored,
-    Stats, Write, Written,
+    Stats, Suggest, Suggested, Write, Written,
 };
 use crate::error::Error;
 use crate::ledger;
@@ -20,6 +21,7 @@ use crate::open::open_on;
 use crate::open::{Mode, Opened, open_store};
 use crate::open_error::OpenError;
 use crate::operations::Operations;
+use crate::progress::Progress;
 use crate::published::Published;
 use crate::records::RecordError;
 use crate::sealed::FORMAT_VERSION;
@@ -28,7 +30,7 @@ use crate::state::{Names, State};
 use crate::store::{Store, StoreError, Vacant};
 use crate::transfer::TransferError;
 use crate::vault::Vault;
-use crate::{listing, memory, recall, records, transfer};
+use crate::{listing, memory, recall, records, suggest, transfer};
 
 /// How long a start waits for a process that is just ending to let go of the store.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
@@ -215,10 +217,25 @@ impl Engine {
     /// # Errors
     /// Those of [`Engine::command`], [`Engine::remember`], [`Engine::forget`] and [`Engine::restore`].
     pub fn write(&self, write: Write, operation: Option<OperationId>) -> Result<Written, Error> {
+        self.write_watched(write, operation, &Arc::default())
+    }
+
+    /// The same, for one who wants to know how far it is. Only forgetting counts, in memories.
+    ///
+    /// # Errors
+    /// As [`Engine::write`].
+    pub fn write_watched(
+        &self,
+        write: Write,
+        operation: Option<OperationId>,
+        progress: &Arc<Progress>,
+    ) -> Result<Written, Error> {
         Ok(match write {
             Write::Command(command, lower) => Written::Command(self.run(command, lower, operation)?),
             Write::Remember(request) => Written::Remember(self.store(request, operation)?),
-            Write::Forget(request) => Written::Forget(self.drop_memories(request, operation)?),
+            Write::Forget(request) => {
+                Written::Forget(self.drop_memories(request, operation, Arc::clone(progress))?)
+            }
             Write::Restore(request) => Written::Restore(self.put_back(request, operation)?),
         })
     }
@@ -273,12 +290,20 @@ impl Engine {
     /// [`Error::Record`] when a single `key` does not exist, `prefix` comes without `confirm`, or
     /// the store fails; nothing is forgotten then.
     pub fn forget(&self, request: Forget) -> Result<Forgotten, Error> {
-        self.drop_memories(request, None)
+        self.drop_memories(request, None, Arc::default())
     }
 
-    fn drop_memories(&self, request: Forget, operation: Option<OperationId>) -> Result<Forgotten, Error> {
+    fn drop_memories(
+        &self,
+        request: Forget,
+        operation: Option<OperationId>,
+        progress: Arc<Progress>,
+    ) -> Result<Forgotten, Error> {
         let limits = self.limits.clone();
-        Ok(self.open.commits.write(move |draft| records::forget(draft, request, &limits, operation))?)
+        Ok(self
+            .open
+            .commits
+            .write(move |draft| records::forget(draft, request, &limits, operation, &progress))?)
     }
 
     /// Reads one memory whole.
@@ -302,7 +327,29 @@ impl Engine {
     /// # Errors
     /// [`Error::Record`] when `cursor` is not usable, or a memory can't be read.
     pub fn export(&self, request: &Export) -> Result<Exported, Error> {
-        Ok(listing::export(&*self.open.published.state().map_err(RecordError::from)?, request, &self.limits)?)
+        self.export_watched(request, &Progress::default())
+    }
+
+    /// The same, for one who wants to know how far it is, in bytes of text, and may give it up.
+    ///
+    /// # Errors
+    /// As [`Engine::export`], and [`RecordError::GivenUp`].
+    pub fn export_watched(&self, request: &Export, progress: &Progress) -> Result<Exported, Error> {
+        let state = self.open.published.state().map_err(RecordError::from)?;
+        Ok(listing::export(&state, request, &self.limits, progress)?)
+    }
+
+    /// Completes a name or a tag.
+    ///
+    /// # Errors
+    /// [`Error::Record`] when what was begun is too long.
+    pub fn suggest(&self, request: &Suggest) -> Result<Suggested, Error> {
+        Ok(suggest::suggest(&self.open.published.latest().names, request, &self.limits)?)
+    }
+
+    /// What changes from now on. Closed when the store is; does not keep it open.
+    pub fn changes(&self) -> ChangeLog {
+        self.open.published.changes().clone()
     }
 
     /// Hands every memory of one moment to `each`, in the order of names, and returns how many. Writes go
@@ -334,7 +381,16 @@ impl Engine {
     /// # Errors
     /// [`Error::Recall`] when an argument is not usable; no query text is an error.
     pub fn recall(&self, request: &Recall) -> Result<Recalled, Error> {
-        Ok(recall::recall(&self.open.published, request, &self.limits)?)
+        self.recall_watched(request, &Progress::default())
+    }
+
+    /// The same, for one who wants to know how far the index is, in memories, while it is waited for, and may give
+    /// it up.
+    ///
+    /// # Errors
+    /// As [`Engine::recall`], and [`RecallError::GivenUp`](crate::RecallError::GivenUp).
+    pub fn recall_watched(&self, request: &Recall, progress: &Progress) -> Result<Recalled, Error> {
+        Ok(recall::recall(&self.open.published, request, &self.limits, progress)?)
     }
 
     /// Whether a recall would be answered without waiting for the index.

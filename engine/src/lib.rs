@@ -8,14 +8,15 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine, repair -> open, memory, transfer, archive, listing -> records, recall -> commit, maintain -> published
-//!        -> draft -> operations, state -> selection -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
+//! engine, repair -> open, memory, transfer, archive, listing, suggest -> records, recall -> commit, maintain
+//!        -> published -> changes, draft -> operations, state -> selection -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
 //! commit -> turns
 //! ```
 #![forbid(unsafe_code)]
 
 mod anchor;
 pub mod archive;
+mod changes;
 mod commit;
 pub mod contract;
 mod draft;
@@ -37,6 +38,7 @@ mod operations;
 mod path;
 #[cfg(test)]
 mod power_loss;
+mod progress;
 mod published;
 mod recall;
 mod record;
@@ -47,17 +49,20 @@ mod seat;
 mod selection;
 mod state;
 mod store;
+mod suggest;
 mod time;
 mod transfer;
 mod turns;
 mod vault;
 
+pub use changes::ChangeLog;
 pub use engine::Engine;
 pub use error::Error;
 pub use ledger::Namespaces;
 pub use memory::CommandError;
 pub use open_error::OpenError;
 pub use path::PathError;
+pub use progress::Progress;
 pub use recall::RecallError;
 pub use records::RecordError;
 pub use sealed::FORMAT_VERSION;

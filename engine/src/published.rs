@@ -4,13 +4,16 @@
 //! memory that is gone, nor misses one that stays. Lock order: index, then state.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use crate::changes::{ChangeLog, ChangedName};
 use crate::draft::Draft;
 use crate::index::text::{Analysed, Document, DocumentId, TextIndex, analyse};
 use crate::path::ROOT;
+use crate::progress::Progress as Told;
 use crate::record::Record;
 use crate::sealed::RecordId;
 use crate::state::{Names, State};
@@ -24,6 +27,9 @@ pub(crate) struct Published {
     phase_changed: Condvar,
     progress: Mutex<Progress>,
     progressed: Condvar,
+    /// How many records are in the index since opening, while it is filled.
+    filled_with: AtomicU64,
+    changes: ChangeLog,
 }
 
 /// How the store stands to what is published.
@@ -65,6 +71,9 @@ pub(crate) enum Due {
     Stop,
 }
 
+/// How often one who waits for the index hears how far it is.
+const TOLD_EVERY: Duration = Duration::from_millis(50);
+
 /// Forgotten words are in no result at once, and in no level of the index after this.
 const ERASE_AFTER: Duration = Duration::from_secs(30);
 
@@ -84,6 +93,7 @@ pub(crate) fn analyse_record(id: &RecordId, record: &Record) -> Analysed {
 pub(crate) struct IndexChanges {
     added: Vec<Analysed>,
     removed: Vec<DocumentId>,
+    names: Vec<ChangedName>,
 }
 
 impl IndexChanges {
@@ -94,6 +104,7 @@ impl IndexChanges {
         Self {
             added: puts.into_iter().map(|(id, record)| analyse_record(id, record)).collect(),
             removed: removes.iter().map(|id| *id.as_bytes()).collect(),
+            names: draft.changed_names(),
         }
     }
 }
@@ -120,6 +131,7 @@ impl Commit<'_> {
         *published.state.write() = Arc::new(next);
         drop(index);
         self.after = Phase::Settled;
+        published.changes.note(changes.names);
         if due || !changes.removed.is_empty() {
             published.signal(|progress| {
                 progress.due |= due;
@@ -148,6 +160,8 @@ impl Published {
             phase_changed: Condvar::new(),
             progress: Mutex::default(),
             progressed: Condvar::new(),
+            filled_with: AtomicU64::new(0),
+            changes: ChangeLog::new(),
         }
     }
 
@@ -210,6 +224,11 @@ impl Published {
         Ok(())
     }
 
+    /// What changes from now on.
+    pub(crate) fn changes(&self) -> &ChangeLog {
+        &self.changes
+    }
+
     /// Looks at the index.
     pub(crate) fn index<R>(&self, look: impl FnOnce(&TextIndex) -> R) -> R {
         look(&self.index.read())
@@ -217,6 +236,7 @@ impl Published {
 
     /// Adds a record that the index lacks, unless it is no longer current.
     pub(crate) fn index_existing(&self, id: &RecordId, document: Analysed) {
+        self.filled_with.fetch_add(1, Ordering::Relaxed);
         let mut index = self.index.write();
         if self.state.read().names.by_id(id).is_some() {
             index.insert(document);
@@ -255,11 +275,14 @@ impl Published {
         self.progress.lock().filled == Filled::Yes
     }
 
-    /// Waits until every record is in the index. False if that failed, or the store is about to close.
-    pub(crate) fn wait_filled(&self) -> bool {
+    /// Waits until every record is in the index, and says meanwhile how many are. False if that failed, the store
+    /// is about to close, or nobody waits any longer.
+    pub(crate) fn wait_filled(&self, told: &Told) -> bool {
         let mut progress = self.progress.lock();
-        while progress.filled == Filled::NotYet && !progress.stop {
-            self.progressed.wait(&mut progress);
+        while progress.filled == Filled::NotYet && !progress.stop && !told.is_given_up() {
+            let indexed = self.filled_with.load(Ordering::Relaxed);
+            told.set(indexed, self.latest().names.len().max(indexed + 1));
+            self.progressed.wait_for(&mut progress, TOLD_EVERY);
         }
         progress.filled == Filled::Yes
     }
@@ -287,6 +310,7 @@ impl Published {
 
     /// Ends the background work.
     pub(crate) fn stop(&self) {
+        self.changes.close();
         self.signal(|progress| progress.stop = true);
     }
 

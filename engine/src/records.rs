@@ -9,6 +9,7 @@ use crate::draft::Draft;
 use crate::operations::{Done, NAMED_TWICE};
 use crate::path::PathError;
 use crate::path::{check_key, is_tree_key};
+use crate::progress::Progress;
 use crate::record::{Entry, FILE_TAG, Record};
 use crate::sealed::RecordId;
 use crate::state::{Names, State};
@@ -69,6 +70,9 @@ pub enum RecordError {
         /// Its current version; `None` if there is no such memory.
         current: Option<String>,
     },
+    /// Nobody waits for the answer any longer.
+    #[error("the request was given up")]
+    GivenUp,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -85,6 +89,7 @@ impl RecordError {
             Self::NotFound(_) => ErrorCode::NotFound,
             Self::AlreadyExists(_) => ErrorCode::AlreadyExists,
             Self::VersionConflict { .. } => ErrorCode::VersionConflict,
+            Self::GivenUp => ErrorCode::Cancelled,
             Self::Store(error) => error.code(),
         }
     }
@@ -280,6 +285,7 @@ pub(crate) fn forget(
     request: Forget,
     limits: &Limits,
     operation: Option<OperationId>,
+    progress: &Progress,
 ) -> Result<Forgotten, RecordError> {
     match draft.made(operation) {
         Some(Done::Forgotten { forgotten, missing }) => {
@@ -298,8 +304,10 @@ pub(crate) fn forget(
             }
             (1, Vec::new())
         }
-        (None, Some(keys), None) => forget_keys(draft, keys, limits)?,
-        (None, None, Some(prefix)) => (forget_prefix(draft, &prefix, request.confirm, limits)?, Vec::new()),
+        (None, Some(keys), None) => forget_keys(draft, keys, limits, progress)?,
+        (None, None, Some(prefix)) => {
+            (forget_prefix(draft, &prefix, request.confirm, limits, progress)?, Vec::new())
+        }
         _ => return Err(RecordError::Argument("give exactly one of key, keys and prefix".into())),
     };
     let places = missing.iter().map(|(place, _)| *place).collect();
@@ -314,11 +322,16 @@ fn forget_keys(
     draft: &mut Draft<'_>,
     keys: Vec<String>,
     limits: &Limits,
+    progress: &Progress,
 ) -> Result<SomeForgotten, RecordError> {
     at_most("keys", "keys", keys.len(), limits.max_forget)?;
     keys.iter().try_for_each(|key| check_key(key, limits))?;
     let asked = keys.len() as u64;
-    let missing: Vec<_> = (0..).zip(keys).filter(|(_, key)| !draft.remove(key)).collect();
+    let missing = |(place, key): &(u64, String)| {
+        progress.set(*place, asked + 1);
+        !draft.remove(key)
+    };
+    let missing: Vec<_> = (0..).zip(keys).filter(missing).collect();
     Ok((asked - missing.len() as u64, missing))
 }
 
@@ -327,6 +340,7 @@ fn forget_prefix(
     prefix: &str,
     confirm: bool,
     limits: &Limits,
+    progress: &Progress,
 ) -> Result<u64, RecordError> {
     check_prefix(prefix, limits)?;
     if prefix.is_empty() {
@@ -343,7 +357,9 @@ fn forget_prefix(
             if first.is_empty() { "none".to_owned() } else { first.join(", ") },
         )));
     }
-    for key in &doomed {
+    for (done, key) in (0..).zip(&doomed) {
+        // The last step is the commit.
+        progress.set(done, doomed.len() as u64 + 1);
         draft.remove(key);
     }
     Ok(doomed.len() as u64)

@@ -7,6 +7,7 @@ use std::{
     fs,
     io::{self, IsTerminal, Write},
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,6 +17,7 @@ use warm_engine::{Vault, VaultOptions, contract::Limits};
 use crate::{
     greeting,
     load::Load,
+    memory::Caller,
     namespaces::{Namespaces, options::Namespace},
     service::Service,
     tools::{Answer, Call, Offer, Tool},
@@ -132,7 +134,8 @@ impl<W: Write> Stage<'_, W> {
         let arguments: Map<String, Value> =
             arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let started = Instant::now();
-        let outcome = Call::new(service, tool, arguments).and_then(|call| call.serve(service, &mut || {}));
+        let mut caller = Caller { waits: &mut || {}, progress: Arc::default() };
+        let outcome = Call::new(service, tool, arguments).and_then(|call| call.serve(service, &mut caller));
         let took = started.elapsed();
         let answer = outcome.map_err(|failure| Stop::Said(failure.message))?;
         self.heading(heading, &shown_time(took))?;

@@ -1,7 +1,10 @@
 //! `warm-mcp`: a sealed, searchable memory for AI agents, served over the Model Context Protocol.
 #![forbid(unsafe_code)]
 
+mod changes;
 mod cli;
+mod client_log;
+mod completion;
 mod demo;
 mod descriptors;
 mod doctor;
@@ -16,11 +19,16 @@ mod memory;
 mod misplaced;
 mod namespaces;
 mod options;
+mod progress;
+mod prompts;
 mod repair;
+mod resources;
 mod serve;
 mod service;
+mod session;
 mod shared;
 mod signals;
+mod subscriptions;
 mod tools;
 mod transport;
 

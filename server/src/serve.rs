@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rmcp::{ServiceExt, service::ServerInitializeError};
+use rmcp::service::serve_directly;
 use tokio::sync::{Notify, watch};
 use warm_engine::Vault;
 
@@ -16,6 +16,7 @@ use crate::{
     namespaces::Namespaces,
     options::Options,
     service::Service,
+    session::Session,
     signals,
     transport::LineTransport,
 };
@@ -103,24 +104,12 @@ async fn session(service: Arc<Service>, stopped: watch::Receiver<bool>) -> Resul
     let (input, output) = rmcp::transport::stdio_pipes();
     let gave_up = Arc::new(Notify::new());
     let max_request = service.namespaces.max_request_bytes();
-    let transport = LineTransport::new(input, output, max_request, stopped, Arc::clone(&gave_up));
+    let ending = service.ending.clone();
+    let transport = LineTransport::new(input, output, max_request, stopped, Arc::clone(&gave_up), ending);
     let session = async {
-        match Handler::new(service).serve(transport).await {
-            Ok(session) => session
-                .waiting()
-                .await
-                .map(|_| ())
-                .map_err(|_| "the session ended by a fault of warm-mcp.".to_owned()),
-            // The client went before it said anything.
-            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-            Err(ServerInitializeError::TransportError { .. }) => {
-                Err("the client stopped reading before the session began.".to_owned())
-            }
-            // The error itself may quote what the client sent.
-            Err(_) => Err("the client did not open an MCP session: it must begin with initialize or \
-                 server/discover."
-                .to_owned()),
-        }
+        let session = serve_directly(Session::new(Handler::new(service)), transport, None);
+        let ended = session.waiting().await;
+        ended.map(|_| ()).map_err(|_| "the session ended by a fault of warm-mcp.".to_owned())
     };
     tokio::select! {
         ended = session => ended,

@@ -11,6 +11,7 @@
 //! | `/ready` | 200 while the default namespace can be read and written, else 503 |
 
 mod guard;
+mod message;
 pub mod options;
 
 use std::{
@@ -33,8 +34,11 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulShutdown},
 };
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+use rmcp::{
+    model::ServerJsonRpcMessage,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
 };
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -49,6 +53,7 @@ use crate::{
     service::Service,
 };
 use guard::{Guard, Refused};
+use message::{Message, Way};
 use options::Listen;
 
 /// Most connections at once; one more waits to be accepted.
@@ -71,9 +76,13 @@ type Mcp = StreamableHttpService<Handler, LocalSessionManager>;
 /// What every connection is served from.
 struct Server {
     mcp: Mcp,
+    /// For requests of the handshake revisions that come without a session.
+    alone: Mcp,
     service: Arc<Service>,
     guard: Guard,
     requests: Arc<Semaphore>,
+    /// Places of clients that only listen.
+    streams: Arc<Semaphore>,
     longest_body: usize,
 }
 
@@ -111,9 +120,13 @@ pub async fn serve(
         }
     }
     drop(listener);
-    // What is in progress is answered; then the streams that wait for nothing in particular end.
-    let all = u32::try_from(MOST_REQUESTS).unwrap_or(u32::MAX);
-    let _ = timeout(PARTING, server.requests.acquire_many(all)).await;
+    server.service.ending.cancel();
+    // What is in progress is answered, and who listens is told that this is the end; then the streams of sessions end.
+    let answered = async {
+        let _requests = server.requests.acquire_many(MOST_REQUESTS as u32).await;
+        let _streams = server.streams.acquire_many(MOST_CONNECTIONS as u32).await;
+    };
+    let _ = timeout(PARTING, answered).await;
     ending.cancel();
     let _ = timeout(PARTING, graceful.shutdown()).await;
     Ok(())
@@ -140,14 +153,23 @@ impl Server {
             .disable_allowed_origins()
             .with_max_request_body_bytes(longest_body)
             .with_cancellation_token(ending);
-        let of_session = Arc::clone(&service);
-        let mcp = Mcp::new(
-            move || Ok(Handler::new(Arc::clone(&of_session))),
-            Arc::new(LocalSessionManager::default()),
-            config,
-        );
+        let mcp = |handler: fn(Arc<Service>) -> Handler, config| {
+            let service = Arc::clone(&service);
+            let handler = move || Ok(handler(Arc::clone(&service)));
+            Mcp::new(handler, Arc::new(LocalSessionManager::default()), config)
+        };
+        let alone = mcp(Handler::for_one_request, config.clone().with_legacy_session_mode(false));
+        let mcp = mcp(Handler::new, config);
         let guard = Guard::new(listen, address);
-        Self { mcp, service, guard, requests: Arc::new(Semaphore::new(MOST_REQUESTS)), longest_body }
+        Self {
+            mcp,
+            alone,
+            service,
+            guard,
+            requests: Arc::new(Semaphore::new(MOST_REQUESTS)),
+            streams: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+            longest_body,
+        }
     }
 
     fn connect(
@@ -230,39 +252,38 @@ impl Server {
 
     async fn mcp(&self, request: Request<Incoming>) -> Response<Body> {
         // A stream that only waits for notices takes up no place.
-        let place = if request.method() == Method::POST {
-            match Arc::clone(&self.requests).try_acquire_owned() {
-                Ok(place) => Some(place),
-                Err(_) => {
-                    let mut busy = said(
-                        StatusCode::SERVICE_UNAVAILABLE,
-                        "too many requests are in progress: try again in a moment\n",
-                    );
-                    busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-                    return busy;
+        let mut place = None;
+        if request.method() == Method::POST {
+            place = Arc::clone(&self.requests).try_acquire_owned().ok();
+            if place.is_none() {
+                return busy();
+            }
+        }
+        let (mut head, body) = request.into_parts();
+        let body = match self.body(body).await {
+            Ok(body) => body,
+            Err(refused) => return refused,
+        };
+        let mut served = &self.mcp;
+        if head.method == Method::POST {
+            let message = Message::read(&body);
+            match message.and_then(|message| Ok((message.way(&mut head.headers)?, message.listens()))) {
+                Err(refused) => return refused_message(refused),
+                Ok((way, listens)) => {
+                    if way == Way::Alone {
+                        served = &self.alone;
+                    }
+                    if listens {
+                        place = Arc::clone(&self.streams).try_acquire_owned().ok();
+                        if place.is_none() {
+                            return busy();
+                        }
+                    }
                 }
             }
-        } else {
-            None
-        };
-        let too_long = || {
-            let message =
-                format!("the request is longer than {} bytes: send less at once\n", self.longest_body);
-            said(StatusCode::PAYLOAD_TOO_LARGE, message)
-        };
-        let (head, body) = request.into_parts();
-        // What says so itself need not be read.
-        if body.size_hint().lower() > self.longest_body as u64 {
-            return too_long();
         }
-        let body = match timeout(BODY_WITHIN, Limited::new(body, self.longest_body).collect()).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => return too_long(),
-            Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the request's body could not be read\n"),
-            Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the request's body took too long\n"),
-        };
         let ends_session = head.method == Method::DELETE;
-        let mut answer = self.mcp.handle(Request::from_parts(head, Full::new(body))).await;
+        let mut answer = served.handle(Request::from_parts(head, Full::new(body))).await;
         if ends_session && answer.status() == StatusCode::ACCEPTED {
             // It has ended, and not only been accepted to: some clients take the one for a failure.
             *answer.status_mut() = StatusCode::NO_CONTENT;
@@ -275,6 +296,25 @@ impl Server {
             })
             .boxed()
         })
+    }
+
+    /// The whole body of a request, or what to answer instead.
+    async fn body(&self, body: Incoming) -> Result<Bytes, Response<Body>> {
+        let too_long = || {
+            let message =
+                format!("the request is longer than {} bytes: send less at once\n", self.longest_body);
+            said(StatusCode::PAYLOAD_TOO_LARGE, message)
+        };
+        // What says so itself need not be read.
+        if body.size_hint().lower() > self.longest_body as u64 {
+            return Err(too_long());
+        }
+        match timeout(BODY_WITHIN, Limited::new(body, self.longest_body).collect()).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_long()),
+            Ok(Err(_)) => Err(said(StatusCode::BAD_REQUEST, "the request's body could not be read\n")),
+            Err(_) => Err(said(StatusCode::REQUEST_TIMEOUT, "the request's body took too long\n")),
+        }
     }
 }
 
@@ -302,11 +342,26 @@ impl Route {
     }
 }
 
+fn busy() -> Response<Body> {
+    let mut busy =
+        said(StatusCode::SERVICE_UNAVAILABLE, "too many requests are in progress: try again in a moment\n");
+    busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    busy
+}
+
 fn refusal(refused: Refused) -> Response<Body> {
     let mut answer = said(refused.status(), format!("{refused}\n"));
     if let Refused::Token = refused {
         answer.headers_mut().insert(hyper::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    answer
+}
+
+/// An error of the protocol, as a client reads it.
+fn refused_message(refused: message::Refused) -> Response<Body> {
+    let error = ServerJsonRpcMessage::error(refused.error, refused.id);
+    let mut answer = said(refused.status, serde_json::to_vec(&error).unwrap_or_default());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 

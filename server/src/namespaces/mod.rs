@@ -98,6 +98,11 @@ impl Namespaces {
         self.find(self.name(namespace), request.begins_a_store()).map_err(|error| error.failure())
     }
 
+    /// Whether a namespace has a store. If that can't be told, it may have.
+    pub fn has_store(&self, namespace: &str) -> bool {
+        Seat::of(&self.vault, namespace).and_then(|seat| seat.has_store()).unwrap_or(true)
+    }
+
     /// The memory of a namespace, if it is open.
     pub fn opened(&self, namespace: Option<&str>) -> Option<Arc<dyn Memory>> {
         let slot = {

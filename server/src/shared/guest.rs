@@ -27,7 +27,7 @@ use super::{
     messages::{Ask, Told},
     wire::Conversation,
 };
-use crate::memory::{Expected, Failure, Reply, Request};
+use crate::memory::{Caller, Expected, Failure, Reply, Request};
 
 /// After so long without an answer the owner is asked whether it still lives.
 const STALL: Duration = Duration::from_secs(5);
@@ -152,19 +152,38 @@ impl Guest {
         &self,
         operation: Option<OperationId>,
         request: &Request,
-        waits: &mut dyn FnMut(),
+        caller: &mut Caller<'_>,
     ) -> Result<Result<Reply, Failure>, Lost> {
         if matches!(request, Request::Recall(_)) && !self.recall_ready.load(Ordering::Relaxed) {
-            waits();
+            (caller.waits)();
         }
-        let mut asked = self.ask(&Ask::Request { operation, request })?;
-        match self.told(&mut asked)? {
-            (Told::Outcome { outcome, recall_ready }, conversation) => {
-                asked.conversation = Some(conversation);
-                self.recall_ready.store(recall_ready, Ordering::Relaxed);
-                Ok(outcome)
+        let mut asked = self.ask(&Ask::Request { operation, request, watched: self.takes_long(request) })?;
+        loop {
+            match self.told(&mut asked)? {
+                (Told::Outcome { outcome, recall_ready }, conversation) => {
+                    asked.conversation = Some(conversation);
+                    self.recall_ready.store(recall_ready, Ordering::Relaxed);
+                    return Ok(outcome);
+                }
+                (Told::Progress { done, total }, conversation) => {
+                    if caller.progress.is_given_up() && !request.is_write() {
+                        // The owner finds the connection gone, and ends too.
+                        return Ok(Err(Failure::given_up()));
+                    }
+                    caller.progress.hear(done, total);
+                    asked.conversation = Some(conversation);
+                }
+                _ => return Err(Lost::Garbled),
             }
-            _ => Err(Lost::Garbled),
+        }
+    }
+
+    /// Whether it is worth hearing how far the owner is with it.
+    fn takes_long(&self, request: &Request) -> bool {
+        match request {
+            Request::Recall(_) => !self.recall_ready.load(Ordering::Relaxed),
+            Request::Export(_) | Request::Forget(_) => true,
+            _ => false,
         }
     }
 
@@ -187,7 +206,7 @@ impl Guest {
                     asked.conversation = Some(conversation);
                     return Ok(outcome);
                 }
-                (Told::Outcome { .. }, _) => return Err(Lost::Garbled),
+                (Told::Outcome { .. } | Told::Progress { .. }, _) => return Err(Lost::Garbled),
             }
         }
     }

@@ -22,7 +22,7 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 use warm_engine::{
-    Engine, Prover, Seat,
+    Engine, Progress, Prover, Seat,
     contract::{ErrorCode, Limits},
 };
 
@@ -33,7 +33,7 @@ use super::{
     messages::{Asked, Told},
     wire::Conversation,
 };
-use crate::memory::{Failure, LocalMemory, Memory};
+use crate::memory::{Failure, LocalMemory, Memory, Reply};
 
 /// How long requests in progress may keep the owner from ending.
 const PARTING: Duration = Duration::from_secs(5);
@@ -41,6 +41,8 @@ const PARTING: Duration = Duration::from_secs(5);
 const MOST: usize = 256;
 /// How often it is looked whether socket and note are still there.
 const MENDED_EVERY: Duration = Duration::from_secs(5);
+/// How often a guest hears how far long work is.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
 /// After a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -269,9 +271,14 @@ fn serve(stream: Arc<Stream>, guests: &Guests) -> io::Result<()> {
     let never = || Ok(());
     while let Some(asked) = met.read(never)? {
         let told = match asked {
-            Asked::Request { operation, request } => {
-                let served = catch_unwind(AssertUnwindSafe(|| memory.call_as(operation, *request)));
-                let outcome = served.unwrap_or_else(|_| Err(Failure::fault()));
+            Asked::Request { operation, request, watched } => {
+                let progress = Arc::default();
+                let work = || {
+                    let served =
+                        catch_unwind(AssertUnwindSafe(|| memory.call_as(operation, *request, &progress)));
+                    served.unwrap_or_else(|_| Err(Failure::fault()))
+                };
+                let outcome = if watched { watch(&mut met, work, &progress)? } else { work() };
                 if outcome.is_err() && memory.engine().is_shut() {
                     (guests.when_shut)();
                 } else if outcome.is_err() && guests.is_closing() {
@@ -285,6 +292,30 @@ fn serve(stream: Arc<Stream>, guests: &Guests) -> io::Result<()> {
         met.write(&told)?;
     }
     Ok(())
+}
+
+/// Works, and says all the time how far it is. A guest that is gone has given it up.
+fn watch(
+    met: &mut Conversation,
+    work: impl FnOnce() -> Result<Reply, Failure> + Send,
+    progress: &Progress,
+) -> io::Result<Result<Reply, Failure>> {
+    thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel();
+        let working = thread::Builder::new().name("warm-work".into());
+        // It hears of the outcome, or is gone.
+        working.spawn_scoped(scope, move || drop(done.send(work())))?;
+        loop {
+            match is_done.recv_timeout(TOLD_EVERY) {
+                Ok(outcome) => return Ok(outcome),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(Err(Failure::fault())),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    let (done, total) = progress.get().unwrap_or_default();
+                    met.write(&Told::Progress { done, total }).inspect_err(|_| progress.give_up())?;
+                }
+            }
+        }
+    })
 }
 
 /// Sends every memory. The outer error is the connection's.

@@ -29,10 +29,12 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 use warm_engine::{
     Claim, Engine, OpenError, Prover, Seat, Vault,
-    contract::{ErrorCode, Limits, Memory as Stored, OperationId},
+    contract::{Changes, ChangesSince, ErrorCode, Limits, Memory as Stored, OperationId},
 };
 
-use crate::memory::{Expected, Failure, LocalMemory, Memory, Reply, Request};
+use crate::memory::{
+    Caller, Expected, Failure, Listener, LocalMemory, Memory, Reply, Request, wait_for_changes,
+};
 use guest::{Guest, Lost};
 use handshake::Refused;
 use host::Host;
@@ -220,7 +222,7 @@ impl Drop for SharedMemory {
 }
 
 impl Memory for SharedMemory {
-    fn call_or_wait(&self, request: Request, waits: &mut dyn FnMut()) -> Result<Reply, Failure> {
+    fn call_or_wait(&self, request: Request, caller: &mut Caller<'_>) -> Result<Reply, Failure> {
         let shared = &self.shared;
         let operation = request.is_write().then(|| shared.name());
         let mut tries = Tries::new();
@@ -230,15 +232,15 @@ impl Memory for SharedMemory {
                 Role::Owner(owner) => {
                     // Only one that another process may have made needs its name.
                     let outcome = match operation.filter(|_| tries.asked) {
-                        Some(operation) => owner.memory.call_as(Some(operation), request),
-                        None => owner.memory.call_or_wait(request, waits),
+                        Some(operation) => owner.memory.call_as(Some(operation), request, &caller.progress),
+                        None => owner.memory.call_or_wait(request, caller),
                     };
                     if outcome.is_err() && owner.memory.engine().is_shut() {
                         shared.let_go(role);
                     }
                     return outcome;
                 }
-                Role::Guest(guest) => match guest.call(operation, &request, waits) {
+                Role::Guest(guest) => match guest.call(operation, &request, caller) {
                     Ok(outcome) => return outcome,
                     Err(lost) => tries.lost(&lost, request.is_write())?,
                 },
@@ -246,6 +248,10 @@ impl Memory for SharedMemory {
             }
             role = shared.elect(&role).map_err(|error| error.failure())?;
         }
+    }
+
+    fn listener(&self) -> Box<dyn Listener> {
+        Box::new(SharedListener(Arc::downgrade(&self.shared)))
     }
 
     /// When the owner ends in the middle, so does this: what was handed over can't be taken back.
@@ -281,6 +287,40 @@ impl Memory for SharedMemory {
             Role::Owner(owner) => owner.memory.expect(request),
             Role::Guest(guest) => guest.expect(request),
             Role::None => Expected::Later,
+        }
+    }
+}
+
+/// Hears what changes in the store, from its owner. Holds nothing of either while it waits, so that both can end.
+struct SharedListener(Weak<Shared>);
+
+impl Listener for SharedListener {
+    fn next(&self, since: ChangesSince, wait: Duration) -> Result<Changes, Failure> {
+        let closed = || ShareError::Closing.failure();
+        let shared =
+            self.0.upgrade().filter(|shared| !shared.closing.load(Ordering::SeqCst)).ok_or_else(closed)?;
+        let role = match shared.role() {
+            Role::None => shared.elect(&Role::None).map_err(|error| error.failure())?,
+            role => role,
+        };
+        drop(shared);
+        match role {
+            Role::Owner(owner) => {
+                let log = owner.memory.engine().changes();
+                drop(owner);
+                wait_for_changes(&log, since, wait)
+            }
+            Role::Guest(guest) => {
+                let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                let mut caller = Caller { waits: &mut || {}, progress: Arc::default() };
+                match guest.call(None, &Request::Changes(since, millis), &mut caller) {
+                    Ok(Ok(Reply::Changes(changes))) => Ok(changes),
+                    Ok(Err(failure)) => Err(failure),
+                    Ok(Ok(_)) => Err(Failure::fault()),
+                    Err(_) => Err(closed()),
+                }
+            }
+            Role::None => Err(closed()),
         }
     }
 }

@@ -19,7 +19,7 @@ use warm_engine::contract::{
 };
 
 use crate::{
-    memory::{Expected, Failure, Memory, Reply, Request},
+    memory::{Caller, Expected, Failure, Memory, Reply, Request},
     namespaces::Namespaces,
     service::Service,
 };
@@ -140,27 +140,22 @@ impl Call {
         self.memory.as_ref().map_or(Expected::Later, |memory| memory.expect(&self.asked.request))
     }
 
-    /// Serves it. `waits` is called before a recall waits for an index to be filled.
-    pub fn serve(self, service: &Service, waits: &mut dyn FnMut()) -> Result<Answer, Failure> {
+    /// Serves it.
+    pub fn serve(self, service: &Service, caller: &mut Caller<'_>) -> Result<Answer, Failure> {
         let namespace = self.namespace.as_deref();
         let reply = match self.memory {
-            Some(memory) => memory.call_or_wait(self.asked.request, waits),
-            None => {
-                let memory = service.namespaces.memory_for(namespace, &self.asked.request)?;
-                let reply = memory.call_or_wait(self.asked.request, waits);
-                drop(memory);
-                service.namespaces.trim();
-                reply
-            }
+            Some(memory) => memory.call_or_wait(self.asked.request, caller),
+            None => service
+                .namespaces
+                .memory_for(namespace, &self.asked.request)?
+                .call_or_wait(self.asked.request, caller),
         }?;
         match (reply, self.asked.format) {
             (Reply::Export(page), Some(format)) => {
                 let namespace = service.namespaces.name(namespace);
                 as_json(&Page::new(page, format, namespace, || service.archive_key())?)
             }
-            (Reply::Stats(stats), _) => {
-                as_json(&json!(Figures { stats: &stats, server: figures(service, namespace) }))
-            }
+            (Reply::Stats(reply), _) => as_json(&json!(stats(service, &reply, namespace))),
             (reply, _) => answer(reply),
         }
     }
@@ -312,8 +307,13 @@ fn is_command_field(field: &str) -> bool {
 }
 
 /// What `stats` tells: the store's figures and the server's.
+pub fn stats<'a>(service: &Service, stats: &'a Stats, namespace: Option<&str>) -> Figures<'a> {
+    Figures { stats, server: figures(service, namespace) }
+}
+
+/// See [`stats`].
 #[derive(Serialize)]
-struct Figures<'a> {
+pub struct Figures<'a> {
     #[serde(flatten)]
     stats: &'a Stats,
     server: Value,
@@ -344,6 +344,8 @@ fn answer(reply: Reply) -> Result<Answer, Failure> {
         Reply::Restore(reply) => as_json(&reply),
         Reply::Export(reply) => as_json(&reply),
         Reply::Damaged(reply) => as_json(&reply),
+        Reply::Suggest(reply) => as_json(&reply),
+        Reply::Changes(reply) => as_json(&reply),
         Reply::Stats(reply) => as_json(&reply),
     }
 }
