@@ -1,4 +1,4 @@
-"""The official `mcp` client drives the server itself: every tool, over each transport and form of the protocol."""
+"""The official `mcp` client drives the server itself: every tool, over each transport and revision."""
 
 from __future__ import annotations
 
@@ -112,9 +112,7 @@ async def test_the_client_calls_every_other_tool(opener: Opener) -> None:
         assert (got["text"], got["tags"], got["metadata"]) == (
             "The boiler is serviced in May.", ["home"], {"floor": 2},
         )  # fmt: skip
-        found = await ask(
-            client, "recall", query="when is the boiler serviced?", filter={"floor": {"gte": 2}}
-        )
+        found = await ask(client, "recall", query="boiler serviced?", filter={"floor": {"gte": 2}})
         assert [hit["key"] for hit in found["results"]] == ["boiler"]
         listed = await ask(client, "list", tag="home", order="recent")
         assert [memory["key"] for memory in listed["memories"]] == ["boiler"]
