@@ -56,6 +56,11 @@ test("the token is demanded", async (t) => {
   const { url } = await serve(t, store, { env: { WARM_MCP_TOKEN: TOKEN } });
   const error = await refusal(WarmMemoryTool.connect({ connection: { url } }));
   assert.ok(error instanceof WarmConnectionError);
+  assert.equal(
+    error.message,
+    `The server at ${url} refused access (HTTP 401). Pass the token that it was started with as \`token\`, or ` +
+      "set WARM_MCP_TOKEN.",
+  );
   const memory = store.keep(await WarmMemoryTool.connect({ connection: { url, token: TOKEN } }));
   assert.equal(await memory.execute({ command: "view", path: "/memories" }), EMPTY);
 });
@@ -104,4 +109,13 @@ test("a namespace is a store of its own", async (t) => {
     await one.execute({ command: "view", path: "/memories/f" }),
     numbered("/memories/f", ["of one"]),
   );
+});
+
+test("a server that does not know the host says how it comes to", async (t) => {
+  const store = new Store(t);
+  const { url } = await serve(t, store);
+  // It leads to this machine, and is no name of the server's.
+  const foreign = url.replace("127.0.0.1", "0.0.0.0");
+  const error = await refusal(WarmMemoryTool.connect({ connection: { url: foreign } }));
+  assert.match(error.message, /refused access \(HTTP 403\)\..*--allow-host/);
 });
