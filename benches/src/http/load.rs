@@ -48,9 +48,10 @@ pub async fn run(options: &Options, binary: &Path) -> Result<(), Box<dyn Error>>
     let mut clients = Vec::new();
     for number in 0..options.connections as usize {
         let mut client = Client::open(&server.address).await?;
-        let hand = Hand::new(number, options.memories);
-        let (tool, arguments) = hand.file();
-        client.call(tool, &arguments).await?;
+        let mut hand = Hand::new(number, options.memories);
+        for (tool, arguments) in hand.beginning() {
+            client.call(tool, &arguments).await?;
+        }
         clients.push((client, hand));
     }
     let rss_start = server.resident_kb();
@@ -78,12 +79,13 @@ async fn drive(
             let mut seen = Seen::default();
             let first = stretch.first + (n + number - stretch.first % number) % number;
             for request in (first..end).step_by(number) {
-                let (due, kind) = (stretch.due(request), Kind::of(request));
-                let (tool, arguments) = hand.call(kind, request);
+                let (due, call) = (stretch.due(request), hand.call(request));
                 tokio::time::sleep_until(due.into()).await;
-                match client.call(tool, &arguments).await {
-                    Ok(()) => seen.times.push((kind, due.elapsed())),
-                    Err(error) => *seen.errors.entry(format!("{}: {error}", kind.name())).or_default() += 1,
+                match client.call(call.tool, &call.arguments).await {
+                    Ok(()) => seen.times.push((call.kind, due.elapsed())),
+                    Err(error) => {
+                        *seen.errors.entry(format!("{}: {error}", call.kind.name())).or_default() += 1;
+                    }
                 }
             }
             (client, hand, seen)

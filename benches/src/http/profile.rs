@@ -48,42 +48,64 @@ impl Kind {
         }
     }
 
-    /// The kind of a request by its number: every hundred of them holds the mix, well stirred.
-    pub fn of(request: usize) -> Self {
+    /// The kind of a client's request, by how many it made before: every hundred of them holds the mix, well stirred,
+    /// and no two clients go through it in step.
+    fn of(client: usize, turn: usize) -> Self {
         // 37 and 100 have no common divisor, so each place of the hundred is met once.
-        let place = (request * 37 + request / 100) % 100;
+        let place = (turn * 37 + client * 7) % 100;
         let mut upto = 0;
         let found = MIX.iter().find(|(_, share)| {
             upto += share;
             place < upto
         });
-        found.map_or(Kind::Recall, |(kind, _)| *kind)
+        found.map_or(Self::Recall, |(kind, _)| *kind)
     }
 }
+
+/// Files of a client that are there before it begins, so that there is always one to forget.
+const AHEAD: usize = 5;
 
 /// What one client did so far, as far as its next calls depend on it.
 pub struct Hand {
     client: usize,
     memories: usize,
+    turns: usize,
     edits: usize,
+    /// Those that are still there, the oldest first.
     created: VecDeque<String>,
     next: usize,
+}
+
+/// A call to be made.
+pub struct Call {
+    pub kind: Kind,
+    pub tool: &'static str,
+    pub arguments: Value,
 }
 
 impl Hand {
     /// A client on a store of so many memories.
     pub fn new(client: usize, memories: usize) -> Self {
-        Self { client, memories: memories.max(1), edits: 0, created: VecDeque::new(), next: 0 }
+        Self { client, memories: memories.max(1), turns: 0, edits: 0, created: VecDeque::new(), next: 0 }
     }
 
-    /// The file that the client edits, to be made before it begins.
-    pub fn file(&self) -> (&'static str, Value) {
+    /// What is to be done before the client begins.
+    pub fn beginning(&mut self) -> Vec<(&'static str, Value)> {
         let text = format!("Notes of client {}.\nEdits: 0.\n", self.client);
-        ("memory", json!({"command": "create", "path": self.path(), "file_text": text}))
+        let own = ("memory", json!({"command": "create", "path": self.path(), "file_text": text}));
+        let ahead: Vec<_> = (0..AHEAD).map(|n| self.create(n)).collect();
+        std::iter::once(own).chain(ahead).collect()
     }
 
-    /// Tool and arguments of a call of a kind. It is to be made, and made in this order.
-    pub fn call(&mut self, kind: Kind, request: usize) -> (&'static str, Value) {
+    /// The client's next call. It is to be made, and made in this order.
+    pub fn call(&mut self, request: usize) -> Call {
+        let kind = Kind::of(self.client, self.turns);
+        self.turns += 1;
+        let (tool, arguments) = self.of(kind, request);
+        Call { kind, tool, arguments }
+    }
+
+    fn of(&mut self, kind: Kind, request: usize) -> (&'static str, Value) {
         // One of the memories that were there at first.
         let n = request.wrapping_mul(7_919) % self.memories;
         let note_path = format!("/memories/topic-{}/note-{n}.md", n % 50);
@@ -106,18 +128,19 @@ impl Hand {
                     json!({"command": "str_replace", "path": self.path(), "old_str": old, "new_str": new}),
                 )
             }
-            // One that has nothing to forget makes something.
-            Kind::Forget if !self.created.is_empty() => {
+            Kind::Create => self.create(request),
+            Kind::Forget => {
                 let path = self.created.pop_front().unwrap_or_default();
                 ("forget", json!({"key": path}))
             }
-            Kind::Create | Kind::Forget => {
-                let path = format!("/memories/load/{}/{}.md", self.client, self.next);
-                self.next += 1;
-                self.created.push_back(path.clone());
-                ("memory", json!({"command": "create", "path": path, "file_text": note(request)}))
-            }
         }
+    }
+
+    fn create(&mut self, n: usize) -> (&'static str, Value) {
+        let path = format!("/memories/load/{}/{}.md", self.client, self.next);
+        self.next += 1;
+        self.created.push_back(path.clone());
+        ("memory", json!({"command": "create", "path": path, "file_text": note(n)}))
     }
 
     fn path(&self) -> String {
@@ -140,13 +163,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_hundred_requests_hold_the_mix() {
+    fn every_hundred_requests_of_a_client_hold_the_mix() {
         assert_eq!(MIX.iter().map(|(_, share)| share).sum::<usize>(), 100);
-        for hundred in [0, 1, 7, 1_234] {
+        for client in [0, 1, 7, 199] {
             for (kind, share) in MIX {
-                let made = (0..100).filter(|n| Kind::of(hundred * 100 + n) == kind).count();
+                let made = (300..400).filter(|turn| Kind::of(client, *turn) == kind).count();
                 assert_eq!(made, share, "{kind:?}");
             }
+        }
+    }
+
+    #[test]
+    fn there_is_always_something_to_forget_and_the_store_does_not_grow() {
+        for client in 0..100 {
+            let mut hand = Hand::new(client, 10);
+            assert_eq!(hand.beginning().len(), 1 + AHEAD);
+            for request in 0..1_000 {
+                let call = hand.call(request);
+                assert_ne!(call.arguments["key"], "", "request {request} of client {client}");
+                assert!(hand.created.len() <= 2 * AHEAD);
+            }
+            assert_eq!(hand.created.len(), AHEAD);
         }
     }
 }
