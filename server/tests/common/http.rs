@@ -3,7 +3,7 @@
 //! Owns starting and ending the process, the few lines of HTTP that are asked of it, and a session.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
@@ -49,6 +49,17 @@ impl Http {
 
     /// Sends a request of these headers besides `Host`, and reads the whole answer.
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.ask_on(self.connect(), method, path, headers, body)
+    }
+
+    fn ask_on(
+        &self,
+        mut stream: TcpStream,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         let host = self.address.clone();
         let has_host = headers.iter().any(|(name, _)| *name == "Host");
         let mut request =
@@ -59,7 +70,6 @@ impl Http {
         for (name, value) in headers {
             request += &format!("{name}: {value}\r\n");
         }
-        let mut stream = self.connect();
         // Of what is too long the rest may not be read.
         let _ = stream.write_all((request + "\r\n" + body).as_bytes());
         let mut bytes = Vec::new();
@@ -68,9 +78,16 @@ impl Http {
     }
 
     pub fn post(&self, headers: &[(&str, &str)], message: &Value) -> Answer {
+        self.try_post(headers, message).expect("it listens")
+    }
+
+    /// An error where nobody listens any more.
+    pub fn try_post(&self, headers: &[(&str, &str)], message: &Value) -> io::Result<Answer> {
         let always =
             [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
-        self.ask("POST", "/mcp", &[&always, headers].concat(), &message.to_string())
+        let stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        Ok(self.ask_on(stream, "POST", "/mcp", &[&always, headers].concat(), &message.to_string()))
     }
 
     pub fn status(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
@@ -150,6 +167,21 @@ impl<'a> Session<'a> {
             self.post(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}));
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer
+    }
+
+    /// Opens a stream that waits for notices.
+    pub fn listen(&self) -> (u16, TcpStream) {
+        let mut stream = self.http.connect();
+        let headers: Vec<_> =
+            self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let request = format!(
+            "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{}\r\n",
+            headers.concat()
+        );
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = [0; 64];
+        let read = stream.read(&mut answer).expect("an answer");
+        (Answer::of(&answer[..read]).status, stream)
     }
 
     pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
