@@ -6,6 +6,7 @@
 
 mod collections;
 mod engine;
+mod http;
 mod measures;
 mod ops;
 mod percentiles;
@@ -32,6 +33,8 @@ struct Cli {
 enum Command {
     /// What writes and recalls cost in the engine, beside a bare commit.
     Engine(engine::Options),
+    /// The server over HTTP under the load of many clients, or beside stdio.
+    Http(http::Options),
     /// What the operations on hypervectors cost.
     Ops(ops::Options),
     /// How well recall finds what is relevant, on LoCoMo and Cranfield.
@@ -45,6 +48,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(options) => engine::run(&options),
+        Command::Http(options) => http::run(&options),
         Command::Ops(options) => ops::run(&options),
         Command::Retrieval(options) => retrieval::run(&options),
         Command::Scan(options) => scan::run(&options),

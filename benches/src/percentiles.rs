@@ -5,6 +5,7 @@ use std::time::Duration;
 /// In microseconds.
 pub struct Percentiles {
     pub p50: f64,
+    pub p90: f64,
     pub p95: f64,
     pub p99: f64,
     pub max: f64,
@@ -18,6 +19,6 @@ impl Percentiles {
             let index = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));
             times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1e6)
         };
-        Self { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1.0) }
+        Self { p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), max: at(1.0) }
     }
 }

@@ -118,7 +118,8 @@ pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn fill(data: &Path, memories: usize) -> Result<(), Box<dyn Error>> {
+/// Makes a store of so many memory files.
+pub fn fill(data: &Path, memories: usize) -> Result<(), Box<dyn Error>> {
     let vault = Vault::open(&VaultOptions { data_dir: data.to_owned(), identity: None, passphrase: None })?;
     let engine = Engine::open(&vault, "default", Limits::default())?;
     let next = AtomicUsize::new(0);
@@ -205,7 +206,7 @@ fn owner_of(data: &Path) -> Result<u32, Box<dyn Error>> {
 }
 
 /// A process and the session with it.
-struct Window {
+pub struct Window {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -215,7 +216,7 @@ struct Window {
 }
 
 impl Window {
-    fn start(binary: &Path, data: &Path) -> Result<Self, Box<dyn Error>> {
+    pub fn start(binary: &Path, data: &Path) -> Result<Self, Box<dyn Error>> {
         let mut child = Process::new(binary)
             .arg("--data-dir")
             .arg(data)
@@ -256,7 +257,7 @@ impl Window {
         }
     }
 
-    fn timed(&mut self, tool: &str, arguments: &Value) -> Result<Duration, Box<dyn Error>> {
+    pub fn timed(&mut self, tool: &str, arguments: &Value) -> Result<Duration, Box<dyn Error>> {
         let started = Instant::now();
         self.ask("tools/call", &call(tool, arguments))?;
         Ok(started.elapsed())

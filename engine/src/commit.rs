@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::anchor::Anchor;
 use crate::draft::Draft;
 use crate::operations::Operations;
 use crate::published::{IndexChanges, Published};
@@ -27,11 +28,13 @@ pub(crate) struct Commits {
     published: Arc<Published>,
     turns: Turns<Box<dyn Job>>,
     /// Locked by the one whose turn it is.
-    ledger: Mutex<Ledger>,
+    state: Mutex<CommitState>,
+    /// Where the store must be for a write to count; `None` if it is not a file.
+    anchor: Option<Anchor>,
 }
 
 /// What moves on with every commit and no reader needs.
-pub(crate) struct Ledger {
+pub(crate) struct CommitState {
     pub(crate) operations: Operations,
     pub(crate) keys: StoreKeys,
     /// The copies that were made, the earliest first.
@@ -83,8 +86,18 @@ where
 }
 
 impl Commits {
-    pub(crate) fn new(store: Arc<dyn Store>, published: Arc<Published>, ledger: Ledger) -> Self {
-        Self { store, published, turns: Turns::new(), ledger: Mutex::new(ledger) }
+    pub(crate) fn new(store: Arc<dyn Store>, published: Arc<Published>, state: CommitState) -> Self {
+        Self { store, published, turns: Turns::new(), state: Mutex::new(state), anchor: None }
+    }
+
+    /// The same, for a store that is a file.
+    pub(crate) fn anchored(self, anchor: Option<Anchor>) -> Self {
+        Self { anchor, ..self }
+    }
+
+    /// Errors while the file of the store is not where it was opened.
+    pub(crate) fn check_place(&self) -> Result<(), StoreError> {
+        self.anchor.as_ref().map_or(Ok(()), Anchor::check)
     }
 
     /// Makes a change and returns once it is durable and every later read sees it.
@@ -108,26 +121,28 @@ impl Commits {
 
     /// Runs, commits and publishes; called by the one whose turn it is.
     fn commit(&self, mut jobs: Vec<Box<dyn Job>>) {
-        let mut ledger = self.ledger.lock();
-        let Ledger { operations, keys, copies } = &mut *ledger;
+        let mut state = self.state.lock();
+        let CommitState { operations, keys, copies } = &mut *state;
         let base = self.published.latest();
         let mut draft = Draft::new(&base, operations, keys.erasures_end().length);
         for job in &mut jobs {
             job.run(&mut draft);
         }
-        let durable = match draft.is_empty() {
-            true => Ok(None),
-            false => self.make_durable(&mut draft, keys, copies).map(Some),
+        let durable = if draft.is_empty() {
+            Ok(None)
+        } else {
+            self.check_place().and_then(|()| self.make_durable(&mut draft, keys, copies)).map(Some)
         };
         let now = draft.now();
         let (done, copied) = draft.into_parts();
-        let committed = durable.map(|durable| {
-            if let Some((batch, epoch)) = durable {
-                operations.committed(&batch, epoch, now, done);
-                copies.extend(copied);
-            }
+        let committed = durable.and_then(|durable| {
+            let Some((batch, epoch)) = durable else { return Ok(()) };
+            operations.committed(&batch, epoch, now, done);
+            copies.extend(copied);
+            // What went into a file that went away meanwhile does not count as kept.
+            self.check_place().map_err(|moved| StoreError::Unsettled(moved.to_string().into()))
         });
-        drop(ledger);
+        drop(state);
         for job in jobs {
             job.settle(&committed);
         }
@@ -174,7 +189,7 @@ impl Commits {
 
     /// Where the log of erasures stands. Waits for a commit under way.
     pub(crate) fn erasures(&self) -> ChainEnd {
-        self.ledger.lock().keys.erasures_end().clone()
+        self.state.lock().keys.erasures_end().clone()
     }
 
     /// Size of the store on disk in bytes.
@@ -268,7 +283,7 @@ mod tests {
         let commits = Commits::new(
             Arc::clone(&store) as _,
             Arc::clone(&published),
-            Ledger { operations, keys, copies },
+            CommitState { operations, keys, copies },
         );
         Setup { _dir: dir, store, published, commits }
     }

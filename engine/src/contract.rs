@@ -383,6 +383,75 @@ pub struct Forgotten {
     pub receipt: Option<Receipt>,
 }
 
+/// What a name or a tag that was begun may become.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suggest {
+    /// What is asked for.
+    pub what: SuggestWhat,
+    /// How it begins; may be empty.
+    pub begun: String,
+    /// How many to suggest at most.
+    pub most: u64,
+}
+
+/// What can be suggested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuggestWhat {
+    /// Names of memories.
+    Keys,
+    /// Folders, up to their `/`, and names of memories that are in none.
+    Prefixes,
+    /// Tags that some memory carries.
+    Tags,
+}
+
+/// The answer to [`Suggest`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suggested {
+    /// The likeliest first.
+    pub values: Vec<String>,
+    /// How many there are in all.
+    pub total: u64,
+}
+
+/// From when on changes are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangesSince {
+    /// Nanoseconds since 1970, UTC, by the clock of the machine that both are on.
+    Time(u64),
+    /// Those that follow an earlier answer.
+    Mark(ChangeMark),
+}
+
+/// A place in the log of changes of one opening of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeMark {
+    pub(crate) log: u64,
+    pub(crate) next: u64,
+}
+
+/// Which memories changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Where to go on.
+    pub mark: ChangeMark,
+    /// In the order of the changes; a name may come more than once.
+    pub changed: Vec<Changed>,
+    /// Whether some may be missing from `changed`.
+    pub missed: bool,
+}
+
+/// A memory that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// Its name.
+    pub key: String,
+    /// Whether it came or went, and was not only changed.
+    pub listed: bool,
+}
+
 /// A change of the memories, as one value.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub enum Write {
@@ -483,6 +552,9 @@ pub struct Stats {
     pub device: String,
     /// The search kernel in use.
     pub kernel: String,
+    /// Why no write is taken now: the store's file is not where it was opened. Absent while all is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refuses_writes: Option<String>,
     /// The limits in force.
     pub limits: Limits,
 }
@@ -509,8 +581,10 @@ pub struct EncryptionStats {
     pub cipher: String,
     /// How the store secret was opened: `identity` or `passphrase`.
     pub opened_with: String,
-    /// The store's Ed25519 public key, in hexadecimal: what its receipts are checked with.
-    pub public_key: String,
+    /// The store's Ed25519 public key, in hexadecimal: what its receipts are checked with. Absent where there is no
+    /// store yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<String>,
 }
 
 /// The kind of a failure, as every door of WARM names it.
@@ -533,6 +607,8 @@ pub enum ErrorCode {
     Busy,
     /// Not allowed on this server.
     Forbidden,
+    /// Given up, since nobody waits for it any longer.
+    Cancelled,
     /// A fault of WARM's own.
     Internal,
 }

@@ -3,13 +3,15 @@
 //! A draft collects the changes of several writers. Each is atomic: [`Draft::mark`] before it and
 //! [`Draft::reset`] if it fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use rpds::HashTrieMapSync;
 
+use crate::changes::ChangedName;
 use crate::contract::{CopyKind, OperationId, Receipt};
 use crate::operations::{Done, Operations};
+use crate::progress::Progress;
 use crate::record::{Entry, Record};
 use crate::sealed::RecordId;
 use crate::state::{Names, State};
@@ -18,7 +20,7 @@ use crate::time;
 use crate::vault::{Changes, Copied, NewPiece, ToErase, ToLog, Version};
 
 /// Copies that one receipt names at most, the latest first.
-const MOST_COPIES: usize = 16;
+const MOST_COPIES: usize = 64;
 
 /// See the module.
 pub(crate) struct Draft<'a> {
@@ -148,23 +150,33 @@ impl<'a> Draft<'a> {
     }
 
     /// Forgets memories for good. What comes back is for their receipt; nothing if there are none.
-    pub(crate) fn erase(&mut self, doomed: Vec<Arc<Entry>>) -> Option<Ticket> {
+    pub(crate) fn erase(&mut self, doomed: Vec<Arc<Entry>>, progress: &Progress) -> Option<Ticket> {
         if doomed.is_empty() {
             return None;
         }
         let count = doomed.len() as u64;
         let mut entries = Vec::with_capacity(doomed.len());
-        for entry in doomed {
+        for (done, entry) in (0..).zip(doomed) {
+            // The last step is the commit.
+            progress.set(done, count + 1);
             self.remove(&entry.key);
-            // A version that this draft made was never stored; what it replaced was.
-            match self.base.names.by_id(&entry.id) {
-                Some(stored) => entries.push(Arc::clone(stored)),
-                None => entries.extend(self.base.names.get(&entry.key).cloned()),
-            }
+            entries.extend(self.stored(&entry));
         }
         let ticket = Ticket::of(self.first_erasure + self.erasures.len() as u64);
         self.erasures.push(Erasing { count, entries, receipt: Arc::clone(&ticket.receipt) });
         Some(ticket)
+    }
+
+    /// The version in the base of a memory that is being forgotten. One that this draft wrote was never stored;
+    /// what it took the place of was, perhaps under another name.
+    fn stored(&self, entry: &Entry) -> Option<Arc<Entry>> {
+        if let Some(stored) = self.base.names.by_id(&entry.id) {
+            return Some(Arc::clone(stored));
+        }
+        let named: HashSet<_> =
+            self.erasures.iter().flat_map(|erasing| &erasing.entries).map(|e| e.id).collect();
+        let same = |gone: &&Arc<Entry>| gone.origin == entry.origin && !named.contains(&gone.id);
+        self.removes.iter().find(same).cloned()
     }
 
     /// Notes that a copy of the memories is being made.
@@ -232,6 +244,15 @@ impl<'a> Draft<'a> {
         (self.puts.values(), &self.removes)
     }
 
+    /// Each name that is changed, and whether its memory comes or goes.
+    pub(crate) fn changed_names(&self) -> Vec<ChangedName> {
+        let put = self.puts.values().map(|put| &*put.entry.key);
+        let removed = self.removes.iter().map(|entry| &*entry.key);
+        let names: BTreeSet<&str> = put.chain(removed).collect();
+        let listed = |name: &str| self.base.names.get(name).is_some() != self.names.get(name).is_some();
+        names.into_iter().map(|name| (name.into(), listed(name))).collect()
+    }
+
     /// Seals the changes for the store. What they do to the keys is to be worked into the batch.
     pub(crate) fn seal(&mut self, epoch: u64) -> Result<(Batch, Changes), StoreError> {
         let pieces = std::mem::take(&mut self.pieces);
@@ -262,7 +283,15 @@ impl<'a> Draft<'a> {
                 count: erasing.count,
                 versions: entries.iter().map(version).collect(),
                 origins: entries.iter().map(|entry| entry.origin).collect(),
-                copies: copies.iter().rev().filter(may_hold).take(MOST_COPIES).cloned().collect(),
+                copies: self
+                    .copies
+                    .iter()
+                    .rev()
+                    .chain(copies.iter().rev())
+                    .filter(may_hold)
+                    .take(MOST_COPIES)
+                    .cloned()
+                    .collect(),
             }
         };
         let erasures = self.erasures.iter().map(erasure).collect();

@@ -1,20 +1,23 @@
 //! The one public door: an open store of one namespace.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::commit::{Commits, Ledger};
+use crate::anchor::Anchor;
+use crate::changes::ChangeLog;
+use crate::commit::{CommitState, Commits};
 use crate::contract::{
     Command, CommandLimits, CopyKind, EncryptionStats, Export, Exported, Forget, Forgotten, Get, Limits,
     List, Listing, Memory, OperationId, Recall, RecallMode, RecallStats, Recalled, Receipt, ReceiptFile,
-    Receipts, Remember, Remembered, Restore, Restored, Stats, Told, Write, Written,
+    Receipts, Remember, Remembered, Restore, Restored, Stats, Suggest, Suggested, Told, Write, Written,
 };
 use crate::draft::Ticket;
 use crate::erasures::{Erasures, ReceiptsError};
 use crate::error::Error;
+use crate::ledger;
 use crate::lock::StoreLock;
 use crate::maintain::Maintainer;
 use crate::memory::{Bounds, CommandError};
@@ -24,19 +27,21 @@ use crate::open::open_on;
 use crate::open::open_slot;
 use crate::open::{Mode, Opened, open_store};
 use crate::open_error::OpenError;
+use crate::operations::Operations;
+use crate::progress::Progress;
 use crate::published::Published;
 use crate::records::RecordError;
 use crate::sealed::{FORMAT_VERSION, hex};
 #[cfg(feature = "bench")]
 use crate::seat::slot_path;
 use crate::seat::{Claim, Seat, store_path};
-use crate::state::State;
-use crate::store::{Store, StoreError};
+use crate::state::{Names, State};
+use crate::store::{Store, StoreError, Vacant};
 use crate::transfer::TransferError;
 #[cfg(any(test, feature = "bench"))]
 use crate::vault::SlotMedium;
-use crate::vault::{LogKeys, Vault};
-use crate::{listing, memory, recall, records, transfer};
+use crate::vault::{LogKeys, StoreKeys, Vault};
+use crate::{listing, memory, recall, records, suggest, transfer};
 
 /// How long a start waits for a process that is just ending to let go of the store.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
@@ -129,6 +134,29 @@ impl Engine {
         Self::open_in(vault, &seat, lock, limits, Mode::Look)
     }
 
+    /// Answers for a namespace that has no store as an empty one would. Makes nothing, and takes no write that would
+    /// change anything.
+    ///
+    /// # Errors
+    /// [`OpenError::InvalidNamespace`], and [`OpenError::Store`] if the system has no thread for it.
+    pub fn vacant(vault: &Vault, namespace: &str, limits: Limits) -> Result<Self, OpenError> {
+        let seat = Seat::of(vault, namespace)?;
+        let keys = StoreKeys::vacant(namespace);
+        let opened = Opened {
+            created: false,
+            operations: Operations::load(keys.operation_key(), Vec::new()),
+            keys,
+            store: Arc::new(Vacant),
+            names: Names::default(),
+            epoch: 0,
+            copies: Vec::new(),
+            pieces: HashMap::new(),
+            damaged: Vec::new(),
+            lock: None,
+        };
+        Self::on(opened, None, vault, &seat, limits)
+    }
+
     fn open_in(
         vault: &Vault,
         seat: &Seat,
@@ -136,7 +164,15 @@ impl Engine {
         limits: Limits,
         mode: Mode,
     ) -> Result<Self, OpenError> {
-        Self::on(open_store(vault, seat.namespace(), seat.dir(), lock, mode)?, vault, seat, limits)
+        let opened = open_store(vault, seat.namespace(), seat.dir(), lock, mode)?;
+        if mode == Mode::Create
+            && let Err(error) = ledger::write_down(vault, seat.namespace())
+        {
+            tracing::warn!(%error, "the name of the namespace could not be written down; the next start tries again");
+        }
+        let path = store_path(seat.dir());
+        let anchor = Anchor::at(&path).map_err(OpenError::io("look for", &path))?;
+        Self::on(opened, Some(anchor), vault, seat, limits)
     }
 
     /// Opens a store on a disk other than its file.
@@ -150,7 +186,7 @@ impl Engine {
     ) -> Result<Self, OpenError> {
         let seat = Seat::of(vault, namespace)?;
         let opened = open_on(vault, namespace, &store_path(seat.dir()), disk, slot)?;
-        Self::on(opened, vault, &seat, limits)
+        Self::on(opened, None, vault, &seat, limits)
     }
 
     /// For measurements: [`Engine::open`], with every sync counted in `syncs` and made to take longer.
@@ -175,14 +211,21 @@ impl Engine {
         Self::open_on(vault, namespace, limits, disk, slot)
     }
 
-    fn on(opened: Opened, vault: &Vault, seat: &Seat, limits: Limits) -> Result<Self, OpenError> {
+    fn on(
+        opened: Opened,
+        anchor: Option<Anchor>,
+        vault: &Vault,
+        seat: &Seat,
+        limits: Limits,
+    ) -> Result<Self, OpenError> {
         let Opened { created, store, keys, names, epoch, operations, copies, pieces, damaged, lock } = opened;
         let log_keys = keys.log_keys().clone();
         let damaged = damaged.into_iter().map(|record| format!("record {}: {}", record.id, record.reason));
         let damaged = damaged.collect();
         let published = Arc::new(Published::new(State::new(names, Arc::clone(&store), epoch)));
-        let ledger = Ledger { operations, keys, copies };
-        let commits = Arc::new(Commits::new(Arc::clone(&store), Arc::clone(&published), ledger));
+        let state = CommitState { operations, keys, copies };
+        let commits =
+            Arc::new(Commits::new(Arc::clone(&store), Arc::clone(&published), state).anchored(anchor));
         let maintainer = Maintainer::start(Arc::clone(&published), Arc::clone(&commits), pieces)
             .map_err(|source| OpenError::Store { path: store_path(seat.dir()), source })?;
         let open = Open {
@@ -212,10 +255,25 @@ impl Engine {
     /// # Errors
     /// Those of [`Engine::command`], [`Engine::remember`], [`Engine::forget`] and [`Engine::restore`].
     pub fn write(&self, write: Write, operation: Option<OperationId>) -> Result<Written, Error> {
+        self.write_watched(write, operation, &Arc::default())
+    }
+
+    /// The same, for one who wants to know how far it is. Only forgetting counts, in memories.
+    ///
+    /// # Errors
+    /// As [`Engine::write`].
+    pub fn write_watched(
+        &self,
+        write: Write,
+        operation: Option<OperationId>,
+        progress: &Arc<Progress>,
+    ) -> Result<Written, Error> {
         Ok(match write {
             Write::Command(command, lower) => Written::Command(self.tell(command, lower, operation)?),
             Write::Remember(request) => Written::Remember(self.store(request, operation)?),
-            Write::Forget(request) => Written::Forget(self.drop_memories(request, operation)?),
+            Write::Forget(request) => {
+                Written::Forget(self.drop_memories(request, operation, Arc::clone(progress))?)
+            }
             Write::Restore(request) => Written::Restore(self.put_back(request, operation)?),
         })
     }
@@ -274,13 +332,20 @@ impl Engine {
     /// [`Error::Record`] when a single `key` does not exist, `prefix` comes without `confirm`, or
     /// the store fails; nothing is forgotten then.
     pub fn forget(&self, request: Forget) -> Result<Forgotten, Error> {
-        self.drop_memories(request, None)
+        self.drop_memories(request, None, Arc::default())
     }
 
-    fn drop_memories(&self, request: Forget, operation: Option<OperationId>) -> Result<Forgotten, Error> {
+    fn drop_memories(
+        &self,
+        request: Forget,
+        operation: Option<OperationId>,
+        progress: Arc<Progress>,
+    ) -> Result<Forgotten, Error> {
         let limits = self.limits.clone();
-        let (told, ticket) =
-            self.open.commits.write(move |draft| records::forget(draft, request, &limits, operation))?;
+        let (told, ticket) = self
+            .open
+            .commits
+            .write(move |draft| records::forget(draft, request, &limits, operation, &progress))?;
         let receipt = ticket.map(|ticket| self.receipt_of(&ticket)).transpose().map_err(RecordError::from)?;
         Ok(Forgotten { receipt, ..told })
     }
@@ -375,7 +440,29 @@ impl Engine {
     /// # Errors
     /// [`Error::Record`] when `cursor` is not usable, or a memory can't be read.
     pub fn export(&self, request: &Export) -> Result<Exported, Error> {
-        Ok(listing::export(&*self.open.published.state().map_err(RecordError::from)?, request, &self.limits)?)
+        self.export_watched(request, &Progress::default())
+    }
+
+    /// The same, for one who wants to know how far it is, in bytes of text, and may give it up.
+    ///
+    /// # Errors
+    /// As [`Engine::export`], and [`RecordError::GivenUp`].
+    pub fn export_watched(&self, request: &Export, progress: &Progress) -> Result<Exported, Error> {
+        let state = self.open.published.state().map_err(RecordError::from)?;
+        Ok(listing::export(&state, request, &self.limits, progress)?)
+    }
+
+    /// Completes a name or a tag.
+    ///
+    /// # Errors
+    /// [`Error::Record`] when what was begun is too long.
+    pub fn suggest(&self, request: &Suggest) -> Result<Suggested, Error> {
+        Ok(suggest::suggest(&self.open.published.latest().names, request, &self.limits)?)
+    }
+
+    /// What changes from now on. Closed when the store is; does not keep it open.
+    pub fn changes(&self) -> ChangeLog {
+        self.open.published.changes().clone()
     }
 
     /// Hands every memory of one moment to `each`, in the order of names, and returns how many. Writes go
@@ -419,7 +506,16 @@ impl Engine {
     /// # Errors
     /// [`Error::Recall`] when an argument is not usable; no query text is an error.
     pub fn recall(&self, request: &Recall) -> Result<Recalled, Error> {
-        Ok(recall::recall(&self.open.published, request, &self.limits)?)
+        self.recall_watched(request, &Progress::default())
+    }
+
+    /// The same, for one who wants to know how far the index is, in memories, while it is waited for, and may give
+    /// it up.
+    ///
+    /// # Errors
+    /// As [`Engine::recall`], and [`RecallError::GivenUp`](crate::RecallError::GivenUp).
+    pub fn recall_watched(&self, request: &Recall, progress: &Progress) -> Result<Recalled, Error> {
+        Ok(recall::recall(&self.open.published, request, &self.limits, progress)?)
     }
 
     /// Whether a recall would be answered without waiting for the index.
@@ -454,10 +550,11 @@ impl Engine {
                 format: FORMAT_VERSION,
                 cipher: "ChaCha20-Poly1305, one key per version".into(),
                 opened_with: self.open.opened_with.into(),
-                public_key: self.public_key(),
+                public_key: (state.epoch() > 0).then(|| self.public_key()),
             },
             device: "cpu".into(),
             kernel: "bm25 (scalar)".into(),
+            refuses_writes: self.open.commits.check_place().err().map(|error| error.to_string()),
             limits: self.limits.clone(),
         }
     }

@@ -8,13 +8,15 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine, repair -> open, memory, transfer, archive, listing -> records, recall -> commit, maintain -> published
-//!        -> draft -> operations, state -> selection -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
+//! engine, repair -> open, memory, transfer, archive, listing, suggest -> records, recall -> commit, maintain
+//!        -> published -> changes, draft -> operations, state -> selection -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
 //! commit -> turns
 //! ```
 #![forbid(unsafe_code)]
 
+mod anchor;
 pub mod archive;
+mod changes;
 mod commit;
 pub mod contract;
 mod draft;
@@ -24,6 +26,7 @@ mod error;
 mod files;
 mod filter;
 pub mod index;
+mod ledger;
 mod limits;
 mod listing;
 mod load;
@@ -38,6 +41,7 @@ mod pieces;
 mod places;
 #[cfg(test)]
 mod power_loss;
+mod progress;
 mod published;
 mod recall;
 pub mod receipt;
@@ -49,17 +53,21 @@ mod seat;
 mod selection;
 mod state;
 mod store;
+mod suggest;
 mod time;
 mod transfer;
 mod turns;
 mod vault;
 
+pub use changes::ChangeLog;
 pub use engine::Engine;
 pub use erasures::ReceiptsError;
 pub use error::Error;
+pub use ledger::Namespaces;
 pub use memory::CommandError;
 pub use open_error::OpenError;
 pub use path::PathError;
+pub use progress::Progress;
 pub use recall::RecallError;
 pub use records::RecordError;
 pub use sealed::FORMAT_VERSION;

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::contract::{Export, Exported, Limits, List, ListOrder, Listed, Listing, Memory};
+use crate::progress::Progress;
 use crate::record::Entry;
 use crate::records::{RecordError, check_prefix, whole};
 use crate::selection::Selection;
@@ -140,18 +141,32 @@ impl Place {
 }
 
 /// One page of whole memories, in the order of their names.
-pub(crate) fn export(state: &State, request: &Export, limits: &Limits) -> Result<Exported, RecordError> {
+///
+/// Progress is counted in bytes of text.
+pub(crate) fn export(
+    state: &State,
+    request: &Export,
+    limits: &Limits,
+    progress: &Progress,
+) -> Result<Exported, RecordError> {
     let max_bytes = request.max_bytes.unwrap_or(u64::MAX).min(limits.max_export_bytes);
     let after = request.cursor.as_deref().map(|cursor| Place::read(cursor, ListOrder::Name)).transpose()?;
     let after = after.map(|after| after.name).unwrap_or_default();
     let (mut memories, mut bytes): (Vec<Memory>, u64) = (Vec::new(), 0);
-    let mut truncated = false;
+    let (mut truncated, mut read) = (false, 0);
+    // What is on earlier pages is not taken off: to count it would take longer than it is worth.
+    let expected = state.names.text_bytes().clamp(1, max_bytes.max(1));
     for entry in state.names.with_prefix_after("", &after) {
         // A text is never shorter as JSON than it is, so one that does not fit need not be read.
         if !memories.is_empty() && bytes.saturating_add(entry.bytes) > max_bytes {
             truncated = true;
             break;
         }
+        if progress.is_given_up() {
+            return Err(RecordError::GivenUp);
+        }
+        progress.set(read, expected);
+        read += entry.bytes;
         let record = state.read(entry)?.ok_or(StoreError::Fault("a memory could not be read"))?;
         let memory = whole(entry, &record);
         let size = serde_json::to_vec(&memory).map_or(0, |json| json.len() as u64 + 1);

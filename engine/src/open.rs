@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::files::{free_name, give_name, make_durable, open_private};
+use crate::ledger;
 use crate::load::{Damaged, load_names};
 use crate::lock::{Remembers, StoreLock};
 use crate::open_error::OpenError;
@@ -111,7 +112,8 @@ fn open_in(
     mode: Mode,
 ) -> Result<Opened, OpenError> {
     let remembers = lock.as_mut().map_or(Ok(Remembers::Nothing), |lock| lock.remembers());
-    let made = remembers.map_err(OpenError::io("read the lock in", dir))? == Remembers::StoreMade;
+    let made = remembers.map_err(OpenError::io("read the lock in", dir))? == Remembers::StoreMade
+        || ledger::knows(vault, dir)?;
     let (path, unfinished) = (store_path(dir), unfinished_path(dir));
     let exists = |path: &Path| path.try_exists().map_err(OpenError::io("look for", path));
     let there = exists(&path)?;
@@ -133,6 +135,9 @@ fn open_in(
         return if there { Ok(loaded.with(store, created)) } else { Err(OpenError::Unfinished(path)) };
     }
     store.accept().map_err(failed_at(file))?;
+    if loaded.keys.was_interrupted() {
+        store.settle().map_err(failed_at(file))?;
+    }
     loaded.keys.accept().map_err(OpenError::io("write", &slot_path(dir)))?;
     if let Some(lock) = &mut lock {
         lock.remember_store().map_err(OpenError::io("write the lock in", dir))?;
@@ -155,6 +160,9 @@ pub(crate) fn open_on(
     let mut store = RedbStore::open_on(disk).map_err(failed_at(path))?;
     let mut loaded = load(vault, namespace, path, &store, slot)?;
     store.accept().map_err(failed_at(path))?;
+    if loaded.keys.was_interrupted() {
+        store.settle().map_err(failed_at(path))?;
+    }
     loaded.keys.accept().map_err(OpenError::io("write the slot of", path))?;
     Ok(loaded.with(store, false))
 }

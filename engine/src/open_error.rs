@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::store::StoreError;
+use crate::vault::SHORTEST_PASSPHRASE;
 
 /// Why a [`Vault`](super::Vault) or an [`Engine`](crate::Engine) could not be opened.
 ///
@@ -97,10 +98,19 @@ pub enum OpenError {
     )]
     EmptyPassphrase,
 
+    /// The passphrase for a new store is too short.
+    #[error(
+        "the passphrase is too short for a new store: put at least {shortest} characters in the variable that \
+         --passphrase-env names, better several words; nothing was made",
+        shortest = SHORTEST_PASSPHRASE
+    )]
+    ShortPassphrase,
+
     /// Stores are there, the files that open them are not.
     #[error(
-        "{} is missing although {} holds memories: restore the directory `keys` from your backup; \
-         no new key was made",
+        "{} is missing although {} holds memories: restore the directory `keys` from a copy of yours; no new key was \
+         made. Without such a copy, memories come back from what `warm-mcp backup` made: name an empty --data-dir, \
+         and the identity or passphrase of the backup, and run `warm-mcp restore FILE`",
         keyring.display(), data_dir.display()
     )]
     KeyringMissing {
@@ -126,7 +136,11 @@ pub enum OpenError {
     },
 
     /// A file other than a store is damaged.
-    #[error("{} is damaged ({reason}): restore it from a backup", path.display())]
+    #[error(
+        "{} is damaged ({reason}): restore it from a copy of yours; without one, name an empty --data-dir and the \
+         identity or passphrase of a backup, and run `warm-mcp restore FILE`",
+        path.display()
+    )]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -11,14 +11,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use zeroize::Zeroizing;
 
 use crate::index::text::Analysed;
 use crate::published::analyse_record;
 use crate::record::Entry;
 use crate::state::{Names, State};
 use crate::store::StoreError;
-use crate::vault::{NewPiece, PieceKey, leaf_of};
+use crate::vault::{NewPiece, PieceKey, encode, leaf_of};
 
 /// Stores of fewer memories keep no pieces.
 pub(crate) const FEWEST_MEMORIES: u64 = 4_096;
@@ -107,8 +106,7 @@ pub(crate) fn make(
             }
         }
         let key = PieceKey::random();
-        let plain = postcard::to_allocvec(&Piece { documents }).map(Zeroizing::new);
-        let sealed = plain.ok().and_then(|plain| key.seal(*number, &plain));
+        let sealed = encode(&Piece { documents }).and_then(|plain| key.seal(*number, &plain));
         let sealed = sealed.ok_or(StoreError::Fault("derived data could not be sealed"))?;
         let ids = leaf.iter().map(|entry| entry.id).collect();
         Ok(Some((*number, NewPiece { ids, key, sealed })))

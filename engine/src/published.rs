@@ -5,13 +5,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use crate::changes::{ChangeLog, ChangedName};
 use crate::draft::Draft;
 use crate::index::text::{Analysed, Document, DocumentId, TextIndex, analyse};
 use crate::path::ROOT;
+use crate::progress::Progress as Told;
 use crate::record::Record;
 use crate::sealed::RecordId;
 use crate::state::{Names, State};
@@ -26,6 +29,9 @@ pub(crate) struct Published {
     phase_changed: Condvar,
     progress: Mutex<Progress>,
     progressed: Condvar,
+    /// How many records are in the index since opening, while it is filled.
+    filled_with: AtomicU64,
+    changes: ChangeLog,
 }
 
 /// How the store stands to what is published.
@@ -75,6 +81,8 @@ pub(crate) enum Due {
 
 /// So many stale leaves are worth a commit in the background.
 const MANY_STALE: usize = 256;
+/// How often one who waits for the index hears how far it is.
+const TOLD_EVERY: Duration = Duration::from_millis(50);
 
 /// Forgotten words are in no result at once, and in no level of the index after this.
 const ERASE_AFTER: Duration = Duration::from_secs(30);
@@ -96,6 +104,7 @@ pub(crate) struct IndexChanges {
     added: Vec<Analysed>,
     removed: Vec<DocumentId>,
     leaves: BTreeSet<u64>,
+    names: Vec<ChangedName>,
 }
 
 impl IndexChanges {
@@ -106,6 +115,7 @@ impl IndexChanges {
         let changed = puts.iter().map(|put| &put.entry).chain(removes);
         Self {
             leaves: changed.map(|entry| leaf_of(entry.place)).collect(),
+            names: draft.changed_names(),
             added: puts.into_iter().map(|put| analyse_record(&put.entry.id, &put.record)).collect(),
             removed: removes.iter().map(|entry| *entry.id.as_bytes()).collect(),
         }
@@ -134,6 +144,7 @@ impl Commit<'_> {
         *published.state.write() = Arc::new(next);
         drop(index);
         self.after = Phase::Settled;
+        published.changes.note(changes.names);
         if due || !changes.leaves.is_empty() {
             published.signal(|progress| {
                 progress.due |= due;
@@ -163,6 +174,8 @@ impl Published {
             phase_changed: Condvar::new(),
             progress: Mutex::default(),
             progressed: Condvar::new(),
+            filled_with: AtomicU64::new(0),
+            changes: ChangeLog::new(),
         }
     }
 
@@ -225,6 +238,11 @@ impl Published {
         Ok(())
     }
 
+    /// What changes from now on.
+    pub(crate) fn changes(&self) -> &ChangeLog {
+        &self.changes
+    }
+
     /// Looks at the index.
     pub(crate) fn index<R>(&self, look: impl FnOnce(&TextIndex) -> R) -> R {
         look(&self.index.read())
@@ -237,6 +255,7 @@ impl Published {
 
     /// Adds records that the index lacks, each under its number, unless they are no longer current.
     pub(crate) fn index_existing(&self, documents: Vec<(u64, Analysed)>) {
+        self.filled_with.fetch_add(documents.len() as u64, Ordering::Relaxed);
         let mut index = self.index.write();
         let state = Arc::clone(&self.state.read());
         for (number, document) in documents {
@@ -278,11 +297,14 @@ impl Published {
         self.progress.lock().filled == Filled::Yes
     }
 
-    /// Waits until every record is in the index. False if that failed, or the store is about to close.
-    pub(crate) fn wait_filled(&self) -> bool {
+    /// Waits until every record is in the index, and says meanwhile how many are. False if that failed, the store
+    /// is about to close, or nobody waits any longer.
+    pub(crate) fn wait_filled(&self, told: &Told) -> bool {
         let mut progress = self.progress.lock();
-        while progress.filled == Filled::NotYet && !progress.stop {
-            self.progressed.wait(&mut progress);
+        while progress.filled == Filled::NotYet && !progress.stop && !told.is_given_up() {
+            let indexed = self.filled_with.load(Ordering::Relaxed);
+            told.set(indexed, self.latest().names.len().max(indexed + 1));
+            self.progressed.wait_for(&mut progress, TOLD_EVERY);
         }
         progress.filled == Filled::Yes
     }
@@ -332,6 +354,7 @@ impl Published {
 
     /// Ends the background work.
     pub(crate) fn stop(&self) {
+        self.changes.close();
         self.signal(|progress| progress.stop = true);
     }
 

@@ -6,6 +6,7 @@ use crate::contract::{ErrorCode, Limits, Recall, RecallHit, RecallMode, Recalled
 use crate::index::text::{DocumentId, Found, Query, excerpt};
 use crate::path::PathError;
 use crate::path::{ROOT, check_key};
+use crate::progress::Progress;
 use crate::published::Published;
 use crate::record::Entry;
 use crate::records::{RecordError, check_tags};
@@ -49,6 +50,9 @@ pub enum RecallError {
         "the index could not be built, by a fault of warm-mcp: start it again, and report it if that does not help; the memories are safe, and list and get find them"
     )]
     NoIndex,
+    /// Nobody waits for the answer any longer.
+    #[error("the recall was given up")]
+    GivenUp,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -62,6 +66,7 @@ impl RecallError {
             Self::Tags(error) => error.code(),
             Self::TooLong { .. } => ErrorCode::TooLarge,
             Self::NoIndex => ErrorCode::Internal,
+            Self::GivenUp => ErrorCode::Cancelled,
             Self::Store(error) => error.code(),
         }
     }
@@ -120,6 +125,7 @@ pub(crate) fn recall(
     published: &Published,
     request: &Recall,
     limits: &Limits,
+    progress: &Progress,
 ) -> Result<Recalled, RecallError> {
     let k = request.k.unwrap_or(DEFAULT_K.min(limits.max_top_k));
     if k == 0 || k > limits.max_top_k {
@@ -138,7 +144,10 @@ pub(crate) fn recall(
         return Err(RecallError::TooLong { bytes, limit: limits.max_text_bytes });
     }
     let wanted = Wanted::new(request, limits)?;
-    if !published.wait_filled() {
+    if !published.wait_filled(progress) {
+        if progress.is_given_up() {
+            return Err(RecallError::GivenUp);
+        }
         let closing = published.stopping();
         return Err(if closing { StoreError::Closing.into() } else { RecallError::NoIndex });
     }

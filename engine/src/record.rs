@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::contract::Listed;
 use crate::path::is_tree_key;
 use crate::sealed::{RecordId, random};
 use crate::store::{Snapshot, StoreError};
 use crate::time::rfc3339;
-use crate::vault::RecordKey;
+use crate::vault::{RecordKey, encode};
 
 /// The tag that every file of the memory tree carries. It follows from the name and is not stored.
 pub(crate) const FILE_TAG: &str = "memory-file";
@@ -69,6 +69,7 @@ impl Record {
     /// The same memory with another text.
     pub(crate) fn edited(&self, text: String, now: u64) -> Self {
         let mut edited = self.clone();
+        edited.text.zeroize();
         edited.text = text;
         edited.touch(now);
         edited
@@ -77,6 +78,7 @@ impl Record {
     /// The same memory under another name.
     pub(crate) fn renamed(&self, key: String, now: u64) -> Self {
         let mut renamed = self.clone();
+        renamed.key.zeroize();
         renamed.key = key;
         renamed.touch(now);
         renamed
@@ -85,8 +87,7 @@ impl Record {
     /// Seals this version under its key.
     pub(crate) fn seal(&self, key: &RecordKey, id: &RecordId, epoch: u64) -> Result<Vec<u8>, StoreError> {
         let refused = |reason: &str| StoreError::Record { id: id.to_string().into(), reason: reason.into() };
-        let payload =
-            postcard::to_allocvec(self).map(Zeroizing::new).map_err(|_| refused("it can't be encoded"))?;
+        let payload = encode(self).ok_or_else(|| refused("it can't be encoded"))?;
         key.seal(id, epoch, &payload).ok_or_else(|| refused("it is 4 GiB or longer"))
     }
 

@@ -11,6 +11,7 @@ use crate::draft::{Draft, Ticket};
 use crate::operations::{Done, NAMED_TWICE};
 use crate::path::PathError;
 use crate::path::{check_key, is_tree_key};
+use crate::progress::Progress;
 use crate::record::{Entry, FILE_TAG, Record};
 use crate::sealed::RecordId;
 use crate::state::{Names, State};
@@ -71,6 +72,9 @@ pub enum RecordError {
         /// Its current version; `None` if there is no such memory.
         current: Option<String>,
     },
+    /// Nobody waits for the answer any longer.
+    #[error("the request was given up")]
+    GivenUp,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -87,6 +91,7 @@ impl RecordError {
             Self::NotFound(_) => ErrorCode::NotFound,
             Self::AlreadyExists(_) => ErrorCode::AlreadyExists,
             Self::VersionConflict { .. } => ErrorCode::VersionConflict,
+            Self::GivenUp => ErrorCode::Cancelled,
             Self::Store(error) => error.code(),
         }
     }
@@ -286,6 +291,7 @@ pub(crate) fn forget(
     request: Forget,
     limits: &Limits,
     operation: Option<OperationId>,
+    progress: &Progress,
 ) -> Result<(Forgotten, Option<Ticket>), RecordError> {
     let told = |forgotten, missing| Forgotten { forgotten, missing, receipt: None };
     match draft.made(operation) {
@@ -309,7 +315,7 @@ pub(crate) fn forget(
         _ => return Err(RecordError::Argument("give exactly one of key, keys and prefix".into())),
     };
     let forgotten = doomed.len() as u64;
-    let ticket = draft.erase(doomed);
+    let ticket = draft.erase(doomed, progress);
     let places = missing.iter().map(|(place, _)| *place).collect();
     let receipt = ticket.as_ref().map(Ticket::index);
     draft.note(operation, Done::Forgotten { forgotten, missing: places, receipt });

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::contract::CopyKind;
-use crate::files::{Made, free_name, give_name, is_temporary, make_durable};
+use crate::files::{Made, free_name, give_name, is_temporary, make_durable, private_dir};
+use crate::ledger;
 use crate::lock::{Remembers, StoreLock};
 use crate::open::{Mode, Opened, open_store, open_under};
 use crate::open_error::OpenError;
@@ -163,7 +164,7 @@ pub fn in_use(vault: &Vault) -> Result<bool, OpenError> {
 pub fn find(vault: &Vault, namespace: &str) -> Result<Vec<Flaw>, OpenError> {
     let dir = vault.namespace_dir(namespace);
     let mut flaws = Vec::new();
-    for place in vault.places().iter().chain([&dir]) {
+    for place in vault.places().iter().chain([&ledger::folder(vault), &dir]) {
         for entry in fs::read_dir(place).into_iter().flatten().flatten() {
             if is_temporary(&entry.file_name()) {
                 flaws.push(Flaw::Temporary(entry.path()));
@@ -171,7 +172,7 @@ pub fn find(vault: &Vault, namespace: &str) -> Result<Vec<Flaw>, OpenError> {
         }
     }
     flaws.sort_by_key(|flaw| flaw.to_string());
-    if !dir.is_dir() {
+    if !dir.is_dir() && !ledger::knows(vault, &dir)? {
         return Ok(flaws);
     }
     let remembers = match StoreLock::take_existing(&dir)? {
@@ -206,9 +207,10 @@ fn open(vault: &Vault, namespace: &str, dir: &Path) -> Result<Opened, OpenError>
     open_store(vault, namespace, dir, Some(StoreLock::take(dir, Duration::ZERO)?), Mode::Create)
 }
 
-/// Sets a damaged store file aside, and lets the lock file forget that there was a store: the next start
+/// Sets a damaged store file aside, and lets lock file and ledger forget that there was a store: the next start
 /// makes a new one. Does nothing to a store that is well by now.
 fn make_way(vault: &Vault, namespace: &str, dir: &Path) -> Result<(), OpenError> {
+    private_dir(dir)?;
     let mut lock = StoreLock::take(dir, Duration::ZERO)?;
     match open_under(vault, namespace, dir, Some(&mut lock), Mode::Look) {
         Err(
@@ -228,6 +230,7 @@ fn make_way(vault: &Vault, namespace: &str, dir: &Path) -> Result<(), OpenError>
         other => return other.map(|_| ()),
     }
     // Cut short before this, the store counts as lost, which is mended the same way.
+    ledger::forget(vault, dir)?;
     lock.empty().map_err(OpenError::io("write the lock in", dir))
 }
 

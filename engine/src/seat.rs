@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::files::private_dir;
+use crate::ledger;
 use crate::lock::{Remembers, StoreLock, remembered_in};
 use crate::open_error::OpenError;
 use crate::vault::Vault;
@@ -16,6 +17,7 @@ const LONGEST_NAMESPACE: usize = 128;
 /// Where the store of a namespace is, or would be.
 #[derive(Clone, Debug)]
 pub struct Seat {
+    vault: Vault,
     dir: PathBuf,
     namespace: String,
 }
@@ -37,7 +39,8 @@ impl Seat {
         if !usable {
             return Err(OpenError::InvalidNamespace);
         }
-        Ok(Self { dir: vault.namespace_dir(namespace), namespace: namespace.to_owned() })
+        let (dir, namespace) = (vault.namespace_dir(namespace), namespace.to_owned());
+        Ok(Self { vault: vault.clone(), dir, namespace })
     }
 
     /// The directory of the store.
@@ -55,7 +58,7 @@ impl Seat {
     /// # Errors
     /// [`OpenError::Io`] if that can't be seen.
     pub fn is_there(&self) -> Result<bool, OpenError> {
-        exists(&self.dir)
+        Ok(exists(&self.dir)? || ledger::knows(&self.vault, &self.dir)?)
     }
 
     /// Whether there is a store to open: one that has its name, or one that was made, so that opening it finishes
@@ -64,13 +67,16 @@ impl Seat {
     /// # Errors
     /// [`OpenError::Io`] if that can't be seen.
     pub fn has_store(&self) -> Result<bool, OpenError> {
-        Ok(exists(&store_path(&self.dir))? || remembered_in(&self.dir)? == Remembers::StoreMade)
+        Ok(exists(&store_path(&self.dir))?
+            || remembered_in(&self.dir)? == Remembers::StoreMade
+            || ledger::knows(&self.vault, &self.dir)?)
     }
 
     /// Takes the seat, or says with `None` that another process holds it.
     ///
     /// # Errors
-    /// [`OpenError::Io`] and [`OpenError::NotADirectory`].
+    /// [`OpenError::Io`], [`OpenError::NotADirectory`], and [`OpenError::StoreMissing`] if there was a store and its
+    /// whole directory is gone.
     pub fn try_claim(&self) -> Result<Option<Claim>, OpenError> {
         match self.claim(Duration::ZERO) {
             Err(OpenError::InUse(_)) => Ok(None),
@@ -99,6 +105,10 @@ impl Seat {
     /// # Errors
     /// [`OpenError::InUse`] when it does not, else as [`Seat::try_claim`].
     pub fn claim(&self, patience: Duration) -> Result<Claim, OpenError> {
+        // A directory that is gone with the store in it is not made again.
+        if !exists(&self.dir)? && ledger::knows(&self.vault, &self.dir)? {
+            return Err(OpenError::StoreMissing(store_path(&self.dir)));
+        }
         private_dir(&self.dir)?;
         let lock = StoreLock::take(&self.dir, patience)?;
         Ok(Claim { seat: self.clone(), lock })

@@ -179,6 +179,11 @@ impl State {
         Self::new(names, Arc::clone(&self.store), epoch)
     }
 
+    /// The epoch of the commit that it is of; 0 before the first.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Takes the store's snapshot, unless it is taken. False if the store has moved on since, so
     /// that this state is about to be replaced.
     pub(crate) fn pin(&self) -> Result<bool, StoreError> {

@@ -12,12 +12,15 @@ pub(crate) fn now() -> u64 {
         .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// As RFC 3339 writes it, in UTC, to the millisecond. Times beyond the year 9999 read as 1970.
+/// As RFC 3339 writes it, in UTC, always with three digits after the second: such times sort as they read. Times
+/// beyond the year 9999 read as 1970.
 pub(crate) fn rfc3339(millis: u64) -> String {
-    OffsetDateTime::from_unix_timestamp_nanos(i128::from(millis) * 1_000_000)
-        .unwrap_or(OffsetDateTime::UNIX_EPOCH)
-        .format(&Rfc3339)
-        .unwrap_or_default()
+    let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(millis) * 1_000_000)
+        .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let ((year, month, day), (hour, minute, second, millisecond)) =
+        (at.to_calendar_date(), at.to_hms_milli());
+    let month = u8::from(month);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
 }
 
 /// The milliseconds since 1970 of a time that is written as RFC 3339 says; finer parts are cut off.
@@ -119,9 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_in_utc_to_the_millisecond() {
-        assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
+    fn times_are_written_in_utc_always_with_three_digits_after_the_second() {
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339(1_700_000_000_120), "2023-11-14T22:13:20.120Z");
         assert_eq!(rfc3339(1_700_000_000_123), "2023-11-14T22:13:20.123Z");
-        assert_eq!(rfc3339(u64::MAX), "1970-01-01T00:00:00Z");
+        assert_eq!(rfc3339(u64::MAX), "1970-01-01T00:00:00.000Z");
     }
 }

@@ -300,6 +300,9 @@ fn what_stands_in_a_lock_file_holds_nobody_up() {
             "opening put the memory of a store back: {error}"
         );
         fs::write(&lock, garbage).unwrap();
+        let error = Engine::open(&home.vault(), "default", Limits::default()).unwrap_err();
+        assert!(matches!(error, OpenError::StoreMissing(_)), "the ledger knows of it too: {error}");
+        fs::remove_dir_all(home.options().data_dir.join("namespaces")).unwrap();
         let engine = home.open();
         assert!(engine.created(), "and where no store was made, one is");
     }

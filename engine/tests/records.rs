@@ -37,14 +37,16 @@ fn what_is_remembered_comes_back_whole_also_after_reopening() {
 
 #[test]
 fn a_key_is_made_up_when_absent_and_never_twice() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     let make = || engine.remember(Remember { text: "same".into(), ..Remember::default() }).unwrap().key;
     assert_ne!(make(), make());
 }
 
 #[test]
 fn replacing_keeps_the_creation_time_and_changes_the_version() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     let first = engine.remember_text("k", "one");
     let before = engine.get(&Get { key: "k".into() }).unwrap();
     let again = engine.remember(remember("k", "two")).unwrap();
@@ -55,7 +57,8 @@ fn replacing_keeps_the_creation_time_and_changes_the_version() {
 
 #[test]
 fn compare_and_set_lets_one_of_two_writers_win() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     let version = engine.remember_text("k", "one");
     let set = |text: &str, version: &str| {
         engine.remember(Remember { if_version: Some(version.into()), ..remember("k", text) })
@@ -74,7 +77,8 @@ fn compare_and_set_lets_one_of_two_writers_win() {
 
 #[test]
 fn files_and_other_memories_are_one_kind_of_record() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     engine.create("/memories/notes/car.md", "the car is red").unwrap();
     engine.remember_text("plain", "the bike is red");
     engine.remember_text("/memories/notes/bus.md", "the bus is red");
@@ -97,7 +101,8 @@ fn files_and_other_memories_are_one_kind_of_record() {
 
 #[test]
 fn keys_below_memories_obey_the_path_rules() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     engine.create("/memories/f", "x").unwrap();
     engine.create("/memories/d/g", "x").unwrap();
     for key in [
@@ -118,7 +123,8 @@ fn keys_below_memories_obey_the_path_rules() {
 
 #[test]
 fn a_memory_has_one_spelling() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     engine.create("/memories/a.txt", "x").unwrap();
     engine.remember_text("notes/a", "y");
     for key in ["\0memories\0a.txt", "notes\0a"] {
@@ -135,7 +141,8 @@ fn a_memory_has_one_spelling() {
 
 #[test]
 fn metadata_is_no_deeper_than_every_reader_of_json_goes() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     let nested = |levels: usize| {
         let mut value = serde_json::json!(1);
         for _ in 1..levels {
@@ -181,7 +188,8 @@ fn limits_hold_at_the_byte() {
 
 #[test]
 fn paging_visits_every_memory_exactly_once_while_others_come_and_go() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     for n in 0..500 {
         engine.remember_text(&format!("k{n:03}"), "text");
     }
@@ -206,7 +214,8 @@ fn paging_visits_every_memory_exactly_once_while_others_come_and_go() {
 
 #[test]
 fn replies_stay_bounded_and_say_what_was_left_out() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     let tags: Vec<_> = (0..32).map(|n| format!("{n:064}")).collect();
     for n in 0..60 {
         let request = Remember {
@@ -225,7 +234,8 @@ fn replies_stay_bounded_and_say_what_was_left_out() {
 
 #[test]
 fn forgetting_takes_one_form_at_a_time_and_asks_before_it_forgets_many() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     for key in ["a/1", "a/2", "b"] {
         engine.remember_text(key, "text");
     }
@@ -311,7 +321,8 @@ fn what_changes_while_the_index_is_being_filled_is_neither_lost_nor_brought_back
 
 #[test]
 fn arguments_of_recall_are_checked_and_no_query_is_an_error() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     engine.remember_text("k", "text");
     let ask = |query: &str| Recall { query: query.into(), ..Recall::default() };
     for query in ["", " ", "🚀", "!?()[]{}", "a AND (b OR", "\"unclosed", "title:x^2~", "*", "\\", "\0"] {
@@ -364,7 +375,8 @@ fn signs_codes_and_long_tokens_are_found() {
 
 #[test]
 fn an_excerpt_comes_from_the_best_passage_and_names_its_lines() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     let filler: String = (0..400).map(|n| format!("filler line {n} about nothing\n")).collect();
     engine
         .create("/memories/long.md", &format!("{filler}the vault opens with a tuning fork\n{filler}"))

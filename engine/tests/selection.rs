@@ -83,7 +83,8 @@ fn a_filter_narrows_list_and_recall_alike_also_after_reopening_and_after_an_edit
 
 #[test]
 fn a_malformed_filter_or_time_is_refused_with_its_place_by_both() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     let filter = object(json!({"or": [{"n": {"over": 1}}]}));
     let list = List { filter: filter.clone(), ..List::default() };
     let recall = Recall { query: "q".into(), filter, ..Recall::default() };
@@ -103,7 +104,8 @@ fn a_malformed_filter_or_time_is_refused_with_its_place_by_both() {
 
 #[test]
 fn since_and_until_choose_by_the_last_write_and_take_the_times_that_replies_show() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     let memories = (0..10).map(|n| written_at(&format!("m{n}"), n)).collect();
     engine.restore(Restore { memories, ..Restore::default() }).unwrap();
     let shown = engine.get(&Get { key: "m3".into() }).unwrap().updated_at;
@@ -124,7 +126,8 @@ fn since_and_until_choose_by_the_last_write_and_take_the_times_that_replies_show
 
 #[test]
 fn the_recent_order_shows_the_last_written_first_and_pages_steadily() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     // Three of each second, so that the order within one moment is tried too.
     let memories = (0..120).map(|n| written_at(&format!("/memories/d{}/m{n:03}", n % 2), n / 3)).collect();
     engine.restore(Restore { memories, ..Restore::default() }).unwrap();
@@ -155,7 +158,8 @@ fn the_recent_order_shows_the_last_written_first_and_pages_steadily() {
 
 #[test]
 fn the_excerpts_of_a_recall_never_exceed_max_chars_and_one_is_always_there() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     let text = "The ünïcode deployment 部署 runs on Friday at noon. ".repeat(20);
     for n in 0..8 {
         engine.remember_text(&format!("k{n}"), &text);
@@ -176,7 +180,8 @@ fn the_excerpts_of_a_recall_never_exceed_max_chars_and_one_is_always_there() {
     assert_eq!(recall(Some(5_000)).unwrap().returned, 5);
     assert_eq!(recall(Some(0)).err().unwrap().code(), ErrorCode::InvalidArgument);
     // One memory that is cut is truncated, too; one that is not, is not.
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     engine.remember_text("only", "the deployment is on Friday");
     let ask = |max_chars| Recall { query: "deployment".into(), max_chars, ..Recall::default() };
     assert!(engine.recall(&ask(Some(10))).unwrap().truncated);
@@ -185,7 +190,8 @@ fn the_excerpts_of_a_recall_never_exceed_max_chars_and_one_is_always_there() {
 
 #[test]
 fn an_export_has_every_memory_that_stays_exactly_once_while_others_come_and_go() {
-    let engine = Home::new().open_with(Limits { max_export_bytes: 4_000, ..Limits::default() });
+    let home = Home::new();
+    let engine = home.open_with(Limits { max_export_bytes: 4_000, ..Limits::default() });
     for n in 0..200 {
         remember(&engine, &format!("k{n:03}"), &"text ".repeat(n % 50 + 1), json!({"n": n}));
     }
@@ -217,7 +223,8 @@ fn an_export_has_every_memory_that_stays_exactly_once_while_others_come_and_go()
 
 #[test]
 fn lowered_limits_lower_what_is_returned_unasked() {
-    let engine = Home::new().open_with(Limits { max_top_k: 2, max_page: 3, ..Limits::default() });
+    let home = Home::new();
+    let engine = home.open_with(Limits { max_top_k: 2, max_page: 3, ..Limits::default() });
     for n in 0..9 {
         engine.remember_text(&format!("k{n}"), "word");
     }

@@ -26,7 +26,8 @@ fn rename(old: &str, new: &str) -> Command {
 
 #[test]
 fn an_empty_store_shows_its_root() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     assert_eq!(
         engine.view("/memories").unwrap(),
         "Here're the files and directories up to 2 levels deep in /memories, excluding hidden items and node_modules:\n\
@@ -74,7 +75,8 @@ fn a_directory_is_shown_two_levels_deep_with_sizes_and_without_node_modules() {
 
 #[test]
 fn every_command_answers_in_the_documented_words() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     assert_eq!(
         engine.create("/memories/f.txt", "one\ntwo\n").unwrap(),
         "File created successfully at: /memories/f.txt"
@@ -186,7 +188,8 @@ fn every_refusal_is_in_the_documented_words_and_changes_nothing() {
 
 #[test]
 fn overlapping_matches_are_counted_as_the_sdk_counts_them() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     engine.create("/memories/f", "aaa").unwrap();
     engine.run(replace("/memories/f", "aa", Some("b"))).unwrap();
     assert!(
@@ -199,7 +202,8 @@ fn overlapping_matches_are_counted_as_the_sdk_counts_them() {
 
 #[test]
 fn many_matches_are_named_within_bounds() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     engine.create("/memories/f", &"x\n".repeat(10_000)).unwrap();
     let error = engine.run(replace("/memories/f", "x", None)).unwrap_err();
     assert!(error.contains("1, 2, 3") && error.contains("100, …") && error.len() < 1_000);
@@ -207,7 +211,8 @@ fn many_matches_are_named_within_bounds() {
 
 #[test]
 fn replacement_text_is_taken_literally_and_carriage_returns_stay() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     engine.create("/memories/f", "a\r\nb\r\n").unwrap();
     engine.run(replace("/memories/f", "b", Some(r"$1 \1 $& \n"))).unwrap();
     engine.run(insert("/memories/f", 1, "new")).unwrap();
@@ -235,7 +240,8 @@ fn size_limits_hold_at_the_byte_and_can_only_be_lowered() {
 
 #[test]
 fn names_are_compared_as_given_and_contents_are_never_normalised() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     let (composed, decomposed) = ("/memories/caf\u{e9}.md", "/memories/cafe\u{301}.md");
     engine.create(composed, "caf\u{e9}").unwrap();
     engine.create(decomposed, "cafe\u{301}").unwrap();
@@ -246,7 +252,8 @@ fn names_are_compared_as_given_and_contents_are_never_normalised() {
 
 #[test]
 fn a_directory_rename_that_breaks_a_limit_moves_nothing() {
-    let engine = Home::new().open();
+    let home = Home::new();
+    let engine = home.open();
     engine.create("/memories/d/short", "1").unwrap();
     engine.create(&format!("/memories/d/{}", "n".repeat(120)), "2").unwrap();
     let before = engine.view("/memories").unwrap();

@@ -7,6 +7,7 @@ use std::{
     fs,
     io::{self, IsTerminal, Write},
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,7 +17,8 @@ use warm_engine::{Vault, VaultOptions, contract::Limits};
 use crate::{
     greeting,
     load::Load,
-    namespaces::Namespaces,
+    memory::Caller,
+    namespaces::{Namespaces, options::Namespace},
     service::Service,
     tools::{Answer, Call, Offer, Tool},
 };
@@ -62,7 +64,7 @@ fn play<W: Write>(stage: &mut Stage<'_, W>, folder: &Path) -> Result<(), Stop> {
     let said = |error: warm_engine::OpenError| Stop::Said(error.to_string());
     let key = VaultOptions { data_dir: folder.to_owned(), identity: None, passphrase: None };
     let vault = Vault::open(&key).map_err(said)?;
-    let namespaces = Namespaces::alone(vault, Limits::default(), "demo".to_owned()).map_err(said)?;
+    let namespaces = Namespaces::alone(vault, Limits::default(), Namespace::named("demo")).map_err(said)?;
     let service = Service::new(namespaces, key, Offer::default(), Load::default());
     stage.title(folder, started.elapsed())?;
 
@@ -132,7 +134,8 @@ impl<W: Write> Stage<'_, W> {
         let arguments: Map<String, Value> =
             arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let started = Instant::now();
-        let outcome = Call::new(service, tool, arguments).and_then(|call| call.serve(service, &mut || {}));
+        let mut caller = Caller { waits: &mut || {}, progress: Arc::default() };
+        let outcome = Call::new(service, tool, arguments).and_then(|call| call.serve(service, &mut caller));
         let took = started.elapsed();
         let answer = outcome.map_err(|failure| Stop::Said(failure.message))?;
         self.heading(heading, &shown_time(took))?;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use warm_engine::{
-    Engine, OpenError, Vault,
+    Engine, Namespaces, OpenError, Vault,
     contract::{Recall, Stats},
     repair::{Flaw, find},
 };
@@ -25,6 +25,10 @@ use crate::{
 
 /// Prints the report, and with `--repair` the plan. Fails when something is wrong in the end.
 pub fn run(options: &Options, how: Doctor) -> ExitCode {
+    if how.repair && options.offer.read_only {
+        eprintln!("warm-mcp: --read-only (WARM_MCP_READ_ONLY) forbids --repair: leave one of the two out.");
+        return ExitCode::FAILURE;
+    }
     let (mut report, vault) = examine(options);
     print!("{}", report.text());
     match (&vault, report.steps.is_empty()) {
@@ -129,51 +133,148 @@ fn examine_vault(options: &Options, report: &mut Report) -> Option<Vault> {
         }
         None => report.fact("passphrase", "It is the only key: without it the memories are lost."),
     }
-    let namespaces = vault.namespaces();
-    let others =
-        if namespaces > 1 { ", of which one is looked into; name another with --namespace" } else { "" };
-    report.fact("namespaces", format!("{namespaces}{others}"));
-    examine_store(&vault, options, report);
+    examine_stores(&vault, options, report);
     Some(vault)
 }
 
-fn examine_store(vault: &Vault, options: &Options, report: &mut Report) {
-    let namespace = options.namespace();
-    // What stands in the way of finding flaws is named when the store is opened.
-    for flaw in find(vault, namespace).unwrap_or_default() {
-        // Records are named one by one, and a store that does not open below, with the reason.
-        if !matches!(flaw, Flaw::Records { .. } | Flaw::DamagedStore(_) | Flaw::LostStore(_)) {
-            report.problem(format!("{flaw}."));
-        }
-        report.steps.push(Step::Mend(flaw));
+/// Examines the namespace that was chosen, or else all.
+fn examine_stores(vault: &Vault, options: &Options, report: &mut Report) {
+    let found = Namespaces::of(vault).unwrap_or_else(|error| {
+        report.problem(error.to_string());
+        Namespaces::default()
+    });
+    let chosen = options.namespace();
+    let mut looked_at = if chosen.is_chosen() { Vec::new() } else { found.names.clone() };
+    // A store that can't be named yet may be the default's.
+    if !looked_at.contains(&chosen.name) && (looked_at.is_empty() || found.nameless > 0) {
+        looked_at.insert(0, chosen.name.clone());
     }
-    match Engine::open_existing(vault, namespace, options.limits()) {
-        Ok(engine) => {
-            // The answer is of no interest; once there is one, the index is filled.
-            if let Err(error) = engine.recall(&Recall::default()) {
-                report.problem(error.to_string());
+    let count = found.names.len() + found.nameless;
+    let mut said = count.to_string();
+    if chosen.is_chosen() && count > 1 {
+        said += ", of which one is looked into; without naming one, all are";
+    }
+    if found.nameless > 0 {
+        said += &format!(
+            "\n{} of them can't be named until they are next served, with --namespace NAME",
+            found.nameless
+        );
+    }
+    report.fact("namespaces", said);
+    report.fact("namespace", format!("{} ({})", chosen.name, chosen.why()));
+    for namespace in &looked_at {
+        Examined { vault, namespace, options }.store(report);
+    }
+}
+
+/// A namespace that is examined.
+struct Examined<'a> {
+    vault: &'a Vault,
+    namespace: &'a str,
+    options: &'a Options,
+}
+
+impl Examined<'_> {
+    fn store(&self, report: &mut Report) {
+        let Self { vault, namespace, options } = self;
+        // What stands in the way of finding flaws is named when the store is opened.
+        for flaw in find(vault, namespace).unwrap_or_default() {
+            let known = |step: &Step| matches!(step, Step::Mend { flaw: known, .. } if *known == flaw);
+            // What lies beside the stores is found with each of them.
+            if report.steps.iter().any(known) {
+                continue;
             }
-            describe(&engine.stats(), engine.damaged(), report);
-        }
-        Err(OpenError::NoStore(_)) => {
-            report.fact("store", format!("namespace {namespace}: nothing is stored yet"));
-        }
-        Err(OpenError::InUse(_)) => match ask_owner(vault, options) {
-            Ok((stats, damaged)) => {
-                report.fact("open in", "a running warm-mcp, which was asked");
-                describe(&stats, &damaged, report);
+            // Records are named one by one, and a store that does not open below, with the reason.
+            if !matches!(flaw, Flaw::Records { .. } | Flaw::DamagedStore(_) | Flaw::LostStore(_)) {
+                report.problem(format!("{flaw}."));
             }
-            Err(problem) => report.problem(problem),
-        },
-        // It is among the flaws.
-        Err(OpenError::Unfinished(_)) => {}
-        Err(OpenError::StoreDamaged { path, reason }) => {
-            report.problem(lost(&format!("{} is damaged ({reason})", path.display()), options));
+            report.steps.push(Step::Mend { flaw, namespace: (*namespace).to_owned() });
         }
-        Err(OpenError::StoreMissing(path)) => {
-            report.problem(lost(&format!("{} is missing although it was made", path.display()), options));
+        match Engine::open_existing(vault, namespace, options.limits()) {
+            Ok(engine) => {
+                // The answer is of no interest; once there is one, the index is filled.
+                if let Err(error) = engine.recall(&Recall::default()) {
+                    report.problem(error.to_string());
+                }
+                self.describe(&engine.stats(), engine.damaged(), report);
+            }
+            Err(OpenError::NoStore(_)) => {
+                report.fact("store", format!("namespace {namespace}: nothing is stored yet"));
+            }
+            Err(OpenError::InUse(_)) => match self.ask_owner() {
+                Ok((stats, damaged)) => {
+                    report.fact("open in", "a running warm-mcp, which was asked");
+                    self.describe(&stats, &damaged, report);
+                }
+                Err(problem) => report.problem(problem),
+            },
+            // It is among the flaws.
+            Err(OpenError::Unfinished(_)) => {}
+            Err(OpenError::StoreDamaged { path, reason }) => {
+                report.problem(lost(&format!("{} is damaged ({reason})", path.display()), options));
+            }
+            Err(OpenError::StoreMissing(path)) => {
+                report.problem(lost(&format!("{} is missing although it was made", path.display()), options));
+            }
+            Err(error) => report.problem(error.to_string()),
         }
-        Err(error) => report.problem(error.to_string()),
+    }
+
+    /// What the process that has the store open says of it.
+    fn ask_owner(&self) -> Result<(Stats, Vec<String>), String> {
+        let memory = SharedMemory::visit(self.vault, self.namespace, self.options.limits());
+        let memory = memory.map_err(|error| error.to_string())?;
+        let ask = |request| memory.call(request).map_err(|failure| failure.message);
+        match (ask(Request::Stats)?, ask(Request::Damaged)?) {
+            (Reply::Stats(stats), Reply::Damaged(damaged)) => Ok((*stats, damaged)),
+            _ => Err("the warm-mcp that has the store open gave the answer to another request".to_owned()),
+        }
+    }
+
+    fn describe(&self, stats: &Stats, damaged: &[String], report: &mut Report) {
+        report.problems.extend(stats.refuses_writes.iter().cloned());
+        for record in damaged {
+            report.problem(format!(
+                "{record}; the other memories are served without it.\n\
+                 Restore the store from a backup to have it back."
+            ));
+        }
+        report.fact(
+            "store",
+            format!(
+                "namespace {}: {} memories ({} of them files), {} of text in {} on disk",
+                stats.namespace,
+                stats.memories,
+                stats.files,
+                size(stats.text_bytes),
+                size(stats.store_bytes),
+            ),
+        );
+        report.fact("damaged", stats.damaged_records.to_string());
+        // What is the same for all is told of the first.
+        let first = report.facts.iter().all(|(name, _)| *name != "encryption");
+        if first {
+            report.fact(
+                "encryption",
+                format!(
+                    "{}, format {}, opened with the {}",
+                    stats.encryption.cipher, stats.encryption.format, stats.encryption.opened_with
+                ),
+            );
+        }
+        report.fact(
+            "recall",
+            format!(
+                "{:?}, {} passages, index {}",
+                stats.recall.mode,
+                stats.recall.passages,
+                if stats.recall.ready { "ready" } else { "being rebuilt" }
+            )
+            .to_lowercase(),
+        );
+        if first {
+            report.fact("device", format!("{}, {} kernel", stats.device, stats.kernel));
+        }
     }
 }
 
@@ -185,56 +286,6 @@ fn lost(what: &str, options: &Options) -> String {
         repair::command_line("doctor --repair --yes", options),
         repair::command_line("restore FILE", options),
     )
-}
-
-/// What the process that has the store open says of it.
-fn ask_owner(vault: &Vault, options: &Options) -> Result<(Stats, Vec<String>), String> {
-    let memory = SharedMemory::visit(vault, options.namespace(), options.limits());
-    let memory = memory.map_err(|error| error.to_string())?;
-    let ask = |request| memory.call(request).map_err(|failure| failure.message);
-    match (ask(Request::Stats)?, ask(Request::Damaged)?) {
-        (Reply::Stats(stats), Reply::Damaged(damaged)) => Ok((*stats, damaged)),
-        _ => Err("the warm-mcp that has the store open gave the answer to another request".to_owned()),
-    }
-}
-
-fn describe(stats: &Stats, damaged: &[String], report: &mut Report) {
-    for record in damaged {
-        report.problem(format!(
-            "{record}; the other memories are served without it.\n\
-             Restore the store from a backup to have it back."
-        ));
-    }
-    report.fact(
-        "store",
-        format!(
-            "namespace {}: {} memories ({} of them files), {} of text in {} on disk",
-            stats.namespace,
-            stats.memories,
-            stats.files,
-            size(stats.text_bytes),
-            size(stats.store_bytes),
-        ),
-    );
-    report.fact("damaged", stats.damaged_records.to_string());
-    report.fact(
-        "encryption",
-        format!(
-            "{}, format {}, opened with the {}",
-            stats.encryption.cipher, stats.encryption.format, stats.encryption.opened_with
-        ),
-    );
-    report.fact(
-        "recall",
-        format!(
-            "{:?}, {} passages, index {}",
-            stats.recall.mode,
-            stats.recall.passages,
-            if stats.recall.ready { "ready" } else { "being rebuilt" }
-        )
-        .to_lowercase(),
-    );
-    report.fact("device", format!("{}, {} kernel", stats.device, stats.kernel));
 }
 
 /// Bytes as a person reads them.

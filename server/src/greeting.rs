@@ -26,12 +26,17 @@ nothing to type here. To connect one:
   Claude Desktop  add to claude_desktop_config.json:
                   {config}
 
+Started so it serves the namespace {namespace}
+({why}).
+
 To see it at work in a temporary folder, to check the store in
 {store}, and for all options:
 
   {program} demo
   {program} doctor{arguments}
   {program} --help",
+        namespace = options.namespace().name,
+        why = options.namespace().why(),
         version = env!("CARGO_PKG_VERSION"),
         program = shell_word(&program),
     )

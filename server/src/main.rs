@@ -1,8 +1,12 @@
 //! `warm-mcp`: a sealed, searchable memory for AI agents, served over the Model Context Protocol.
 #![forbid(unsafe_code)]
 
+mod changes;
 mod cli;
+mod client_log;
+mod completion;
 mod demo;
+mod descriptors;
 mod doctor;
 mod greeting;
 mod handler;
@@ -10,14 +14,21 @@ mod http;
 mod limits;
 mod load;
 mod logging;
+mod markdown;
 mod memory;
+mod misplaced;
 mod namespaces;
 mod options;
+mod progress;
+mod prompts;
 mod repair;
+mod resources;
 mod serve;
 mod service;
+mod session;
 mod shared;
 mod signals;
+mod subscriptions;
 mod tools;
 mod transport;
 
@@ -26,8 +37,10 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use http::options::Transport;
+use misplaced::Given;
 use options::{Doctor, Options};
 
 /// What a person or a client typed.
@@ -58,8 +71,24 @@ enum Action {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let options = cli.options;
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let given = match (&cli.action, cli.options.http.transport()) {
+        (Some(_), _) => Given::ToCommand,
+        (None, Transport::Stdio) => Given::OnStdio,
+        (None, Transport::Http) => Given::OverHttp,
+    };
+    let settled = misplaced::check(given, &matches).and_then(|note| {
+        note.iter().for_each(|note| eprintln!("warm-mcp: {note}"));
+        cli.options.settle()
+    });
+    let options = match settled {
+        Ok(options) => options,
+        Err(problem) => {
+            eprintln!("warm-mcp: {problem}");
+            return ExitCode::FAILURE;
+        }
+    };
     logging::start(options.log());
     let done = match cli.action {
         Some(Action::Demo) => demo::run(&mut std::io::stdout().lock()),
@@ -86,7 +115,6 @@ mod tests {
 
     #[test]
     fn the_command_line_definition_is_sound() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 

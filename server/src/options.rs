@@ -8,7 +8,12 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, ValueEnum};
 use warm_engine::{Passphrase, VaultOptions, contract::Limits};
 
-use crate::{http::options::HttpOptions, limits::LimitOptions, tools::OfferOptions};
+use crate::{
+    http::options::HttpOptions,
+    limits::LimitOptions,
+    namespaces::options::{Namespace, NamespaceOptions},
+    tools::OfferOptions,
+};
 
 /// What the doctor is to do beyond looking.
 #[derive(Clone, Copy, PartialEq, Eq, Args)]
@@ -38,18 +43,12 @@ pub struct Options {
     #[arg(long, global = true, value_name = "VAR", env = "WARM_MCP_PASSPHRASE_ENV")]
     pub passphrase_env: Option<String>,
 
-    /// Which memories to serve: one store per user, agent or project [default: default]
-    #[arg(long, global = true, value_name = "NAME", env = "WARM_MCP_NAMESPACE")]
-    namespace: Option<String>,
+    #[command(flatten)]
+    pub namespaces: NamespaceOptions,
 
-    /// Let each call name its own namespace
-    #[arg(
-        long,
-        global = true,
-        env = "WARM_MCP_NAMESPACE_ARG",
-        value_parser = clap::builder::FalseyValueParser::new()
-    )]
-    pub namespace_arg: bool,
+    /// What they come to; see [`Options::settle`].
+    #[arg(skip)]
+    namespace: Namespace,
 
     #[command(flatten)]
     pub http: HttpOptions,
@@ -86,8 +85,6 @@ fn log_level(text: &str) -> Result<LogLevel, String> {
     LogLevel::from_str(text, false).map_err(|_| "give off, error, warn, info, debug or trace".to_owned())
 }
 
-const DEFAULT_NAMESPACE: &str = "default";
-
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
@@ -100,6 +97,11 @@ pub enum LogLevel {
 }
 
 impl Options {
+    /// Finds out which namespace is meant. Errors when the options contradict each other.
+    pub fn settle(self) -> Result<Self, String> {
+        Ok(Self { namespace: self.namespaces.namespace()?, ..self })
+    }
+
     /// The store's folder, as a full path. Errors when none was named and the user has no home folder.
     pub fn data_dir(&self) -> Result<PathBuf, String> {
         if let Some(dir) = named(&self.data_dir) {
@@ -132,27 +134,21 @@ impl Options {
         let path =
             |path: &Option<PathBuf>| named(path).map(|path| full(path).unwrap_or_else(|_| path.clone()));
         let shown = |path: PathBuf| path.to_string_lossy().into_owned();
-        let namespace = Some(self.namespace().to_owned()).filter(|name| name != DEFAULT_NAMESPACE);
         [
             ("--data-dir", path(&self.data_dir).map(shown)),
             ("--identity", path(&self.identity).map(shown)),
             ("--passphrase-env", self.passphrase_env.clone().filter(|name| is_variable(name))),
-            ("--namespace", namespace),
         ]
         .into_iter()
         .filter_map(|(option, value)| Some([option.to_owned(), value?]))
         .flatten()
+        .chain(self.namespace.arguments())
         .collect()
     }
 
-    /// The namespace of a call that names none.
-    pub fn namespace(&self) -> &str {
-        self.chosen_namespace().unwrap_or(DEFAULT_NAMESPACE)
-    }
-
-    /// The namespace that was named, if one was.
-    pub fn chosen_namespace(&self) -> Option<&str> {
-        self.namespace.as_deref().filter(|name| !name.is_empty())
+    /// The namespace of a call that names none, and why it is this one.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
     }
 
     /// The limits of every namespace.
@@ -246,7 +242,7 @@ mod tests {
         let options = parsed(&line);
         assert_eq!(options.log(), LogLevel::Warn);
         assert_eq!(options.limits(), Limits::default());
-        assert_eq!(options.namespace(), DEFAULT_NAMESPACE);
+        assert_eq!(options.namespaces.namespace(), Ok(Namespace::default()));
         assert!(options.vault().is_ok_and(|vault| vault.passphrase.is_none()));
     }
 

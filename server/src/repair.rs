@@ -27,7 +27,10 @@ pub enum Step {
         path: PathBuf,
         mode: u32,
     },
-    Mend(Flaw),
+    Mend {
+        flaw: Flaw,
+        namespace: String,
+    },
 }
 
 impl fmt::Display for Step {
@@ -36,22 +39,22 @@ impl fmt::Display for Step {
             Self::Close { path, mode } => {
                 write!(f, "close {} to other users of this machine (mode {mode:03o})", path.display())
             }
-            Self::Mend(flaw) => f.write_str(&flaw.remedy()),
+            Self::Mend { flaw, .. } => f.write_str(&flaw.remedy()),
         }
     }
 }
 
 impl Step {
-    fn run(&self, vault: &Vault, options: &Options) -> Result<(), String> {
+    fn run(&self, vault: &Vault) -> Result<(), String> {
         match self {
             Self::Close { path, mode } => close(path, *mode).map_err(|error| error.to_string()),
-            Self::Mend(flaw) => flaw.mend(vault, options.namespace()).map_err(|error| error.to_string()),
+            Self::Mend { flaw, namespace } => flaw.mend(vault, namespace).map_err(|error| error.to_string()),
         }
     }
 
     /// Whether memories are missing once it is done.
     fn calls_for_a_backup(&self) -> bool {
-        matches!(self, Self::Mend(Flaw::DamagedStore(_) | Flaw::LostStore(_)))
+        matches!(self, Self::Mend { flaw: Flaw::DamagedStore(_) | Flaw::LostStore(_), .. })
     }
 }
 
@@ -87,7 +90,7 @@ pub fn offer(steps: &[Step], vault: &Vault, options: &Options, yes: bool) -> boo
     for (number, step) in (1..).zip(steps) {
         println!("{number}. {step}");
     }
-    if !yes && !told_to() {
+    if !yes && !told_to("\nDo it?") {
         println!(
             "\nNothing was changed. To have it done:\n  {}",
             command_line("doctor --repair --yes", options)
@@ -96,7 +99,7 @@ pub fn offer(steps: &[Step], vault: &Vault, options: &Options, yes: bool) -> boo
     }
     println!();
     for (number, step) in (1..).zip(steps) {
-        match step.run(vault, options) {
+        match step.run(vault) {
             Ok(()) if step.calls_for_a_backup() => println!(
                 "{number}. done; now put a backup back, or an empty store is made at the next start:\n   {}",
                 command_line("restore FILE", options)
@@ -116,11 +119,11 @@ pub fn command_line(command: &str, options: &Options) -> String {
 }
 
 /// Asks, where there is someone to ask.
-fn told_to() -> bool {
+pub fn told_to(question: &str) -> bool {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return false;
     }
-    print!("\nDo it? [y/N] ");
+    print!("{question} [y/N] ");
     let mut answer = String::new();
     let asked = io::stdout().flush().and_then(|()| io::stdin().lock().read_line(&mut answer));
     asked.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")

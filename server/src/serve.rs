@@ -5,16 +5,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rmcp::{ServiceExt, service::ServerInitializeError};
+use rmcp::service::serve_directly;
 use tokio::sync::{Notify, watch};
 use warm_engine::Vault;
 
 use crate::{
+    descriptors,
     handler::Handler,
     http::{self, options::Transport},
     namespaces::Namespaces,
     options::Options,
     service::Service,
+    session::Session,
     signals,
     transport::LineTransport,
 };
@@ -22,9 +24,15 @@ use crate::{
 /// Serves until the client is gone. Errors are for a person to read.
 pub fn serve(options: &Options) -> Result<(), String> {
     signals::survive_full_files();
-    let listen = match options.http.transport {
+    descriptors::ask_for_enough();
+    let listen = match options.http.transport() {
         Transport::Stdio => None,
-        Transport::Http => Some(options.http.listen()?),
+        Transport::Http => {
+            let listen = options.http.listen()?;
+            // Before a store is made.
+            let listener = listen.bind()?;
+            Some((listen, listener))
+        }
     };
     let service = Arc::new(open(options)?);
     // One session is served best by one thread, many by all.
@@ -53,8 +61,9 @@ fn open(options: &Options) -> Result<Service, String> {
     if vault.created() {
         eprintln!("{}", first_start(&vault));
     }
-    let (limits, default) = (options.limits(), options.namespace().to_owned());
-    let namespaces = Namespaces::open(vault, limits, default, options.namespace_arg);
+    let (chosen, default) = (&options.namespaces, options.namespace().clone());
+    let namespaces =
+        Namespaces::open(vault, options.limits(), default, chosen.namespace_arg, chosen.max_open());
     let namespaces = namespaces.map_err(|error| error.to_string())?;
     Ok(Service::new(namespaces, key, offer, options.offer.load()))
 }
@@ -95,24 +104,12 @@ async fn session(service: Arc<Service>, stopped: watch::Receiver<bool>) -> Resul
     let (input, output) = rmcp::transport::stdio_pipes();
     let gave_up = Arc::new(Notify::new());
     let max_request = service.namespaces.max_request_bytes();
-    let transport = LineTransport::new(input, output, max_request, stopped, Arc::clone(&gave_up));
+    let ending = service.ending.clone();
+    let transport = LineTransport::new(input, output, max_request, stopped, Arc::clone(&gave_up), ending);
     let session = async {
-        match Handler::new(service).serve(transport).await {
-            Ok(session) => session
-                .waiting()
-                .await
-                .map(|_| ())
-                .map_err(|_| "the session ended by a fault of warm-mcp.".to_owned()),
-            // The client went before it said anything.
-            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-            Err(ServerInitializeError::TransportError { .. }) => {
-                Err("the client stopped reading before the session began.".to_owned())
-            }
-            // The error itself may quote what the client sent.
-            Err(_) => Err("the client did not open an MCP session: it must begin with initialize or \
-                 server/discover."
-                .to_owned()),
-        }
+        let session = serve_directly(Session::new(Handler::new(service)), transport, None);
+        let ended = session.waiting().await;
+        ended.map(|_| ()).map_err(|_| "the session ended by a fault of warm-mcp.".to_owned())
     };
     tokio::select! {
         ended = session => ended,

@@ -1,22 +1,26 @@
 //! What all sessions of this process share, whatever their transport: the memories, what is offered of them,
 //! and how much is done at once.
 
+use tokio_util::sync::CancellationToken;
 use warm_engine::{ArchiveKey, OpenError, Vault, VaultOptions, contract::ErrorCode};
 
-use crate::{load::Load, memory::Failure, namespaces::Namespaces, tools::Offer};
+use crate::{changes::Feeds, load::Load, memory::Failure, namespaces::Namespaces, tools::Offer};
 
 /// See the module.
 pub struct Service {
     pub namespaces: Namespaces,
     pub offer: Offer,
     pub load: Load,
+    pub feeds: Feeds,
+    /// Cancelled when this process is about to end, so that those who only listen are let go.
+    pub ending: CancellationToken,
     /// What opens the store also seals an export.
     vault: VaultOptions,
 }
 
 impl Service {
     pub fn new(namespaces: Namespaces, vault: VaultOptions, offer: Offer, load: Load) -> Self {
-        Self { namespaces, offer, load, vault }
+        Self { namespaces, offer, load, feeds: Feeds::default(), ending: CancellationToken::new(), vault }
     }
 
     /// The key that seals an export. An identity is read anew, and not kept where the store needs it no more: it

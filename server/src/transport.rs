@@ -5,12 +5,7 @@
 //! request that was read is answered. rmcp's own transport would drop a line that is too long without a
 //! word, so that its sender waits for ever, and gives up on answers after a few seconds.
 
-use std::{
-    collections::HashSet,
-    io,
-    sync::{Arc, Mutex as StdMutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -24,6 +19,7 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::{Mutex, Notify, watch},
 };
+use tokio_util::sync::CancellationToken;
 
 const PARSE_ERROR: &str = "The message can't be read as JSON: it must be UTF-8, without half a surrogate pair in a \
                            string, a number out of range, or values nested more than 128 deep.";
@@ -47,7 +43,8 @@ pub struct LineTransport<R, W> {
     unanswered: Arc<Unanswered>,
     stop: watch::Receiver<bool>,
     gave_up: Arc<Notify>,
-    opened: bool,
+    /// Cancelled when nothing more is read.
+    ending: CancellationToken,
     ended: bool,
 }
 
@@ -58,13 +55,14 @@ where
 {
     /// Reads no line longer than `max_line` bytes, and nothing more once `stop` says true.
     ///
-    /// `gave_up` is notified when the client will not read what is left to say to it.
+    /// `ending` is cancelled then, and `gave_up` is notified when the client will not read what is left to say to it.
     pub fn new(
         input: R,
         output: W,
         max_line: usize,
         stop: watch::Receiver<bool>,
         gave_up: Arc<Notify>,
+        ending: CancellationToken,
     ) -> Self {
         Self {
             lines: Lines::new(input, max_line),
@@ -72,7 +70,7 @@ where
             unanswered: Arc::default(),
             stop,
             gave_up,
-            opened: false,
+            ending,
             ended: false,
         }
     }
@@ -113,20 +111,13 @@ where
             }
         };
         match &message {
-            JsonRpcMessage::Request(request) => {
-                self.opened = true;
-                if !self.unanswered.add(request.id.clone()) {
-                    // Two requests of one id can't both be answered; neither is lost without a word.
-                    let message = "A request with this id is not yet answered: give each an id of its own.";
-                    self.refuse(Some(request.id.clone()), ErrorData::invalid_request(message, None));
-                    return None;
-                }
+            JsonRpcMessage::Request(request) if !self.unanswered.add(request.id.clone()) => {
+                // Two requests of one id can't both be answered; neither is lost without a word.
+                let message = "A request with this id is not yet answered: give each an id of its own.";
+                self.refuse(Some(request.id.clone()), ErrorData::invalid_request(message, None));
+                return None;
             }
             JsonRpcMessage::Notification(notification) => {
-                // rmcp ends a session that opens with a notification; it says nothing, so pass over it.
-                if !self.opened {
-                    return None;
-                }
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
@@ -134,7 +125,6 @@ where
                     self.unanswered.remove(id);
                 }
             }
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) if !self.opened => return None,
             _ => {}
         }
         Some(message)
@@ -208,6 +198,7 @@ where
                 }
             }
         }
+        self.ending.cancel();
         if !self.unanswered.drained().await {
             tracing::error!("closing with requests that are not answered");
             self.gave_up.notify_one();
@@ -245,13 +236,13 @@ async fn write<W: AsyncWrite + Unpin>(
 /// Requests that were read and not yet answered.
 #[derive(Default)]
 struct Unanswered {
-    ids: StdMutex<HashSet<RequestId>>,
+    ids: parking_lot::Mutex<HashSet<RequestId>>,
     fewer: Notify,
 }
 
 impl Unanswered {
-    fn ids(&self) -> std::sync::MutexGuard<'_, HashSet<RequestId>> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ids(&self) -> parking_lot::MutexGuard<'_, HashSet<RequestId>> {
+        self.ids.lock()
     }
 
     /// False if a request of this id is there already.

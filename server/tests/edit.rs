@@ -179,13 +179,22 @@ fn text_that_can_not_be_saved_is_kept_and_the_reason_said() {
     for (script, reason) in [
         ("head -c 40000 /dev/zero | tr '\\0' x > \"$1\"", "over the limit"),
         ("printf '\\377' > \"$1\"", "not UTF-8"),
-        (": > \"$1\"", "is empty"),
     ] {
         let (code, _, stderr) = desk.edit("/memories/a.md", script);
         assert!(code == Some(1) && stderr.contains(reason), "{stderr}");
         assert!(kept(&stderr).is_file(), "{stderr}");
     }
     assert_eq!(desk.text("/memories/a.md")["text"], "one\ntwo\n");
+}
+
+#[test]
+fn a_text_that_is_emptied_is_not_written_nothing_is_kept_and_forget_is_named() {
+    let desk = Desk::new();
+    desk.filled();
+    let (code, _, stderr) = desk.edit("/memories/a.md", ": > \"$1\"");
+    assert!(code == Some(1) && stderr.contains("warm-mcp forget /memories/a.md"), "{stderr}");
+    assert_eq!(desk.text("/memories/a.md")["text"], "one\ntwo\n");
+    desk.nothing_is_left();
 }
 
 #[test]

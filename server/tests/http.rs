@@ -3,165 +3,21 @@
 mod common;
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
-    path::Path,
-    process::{Child, Command, Stdio},
+    io::{self, Read, Write},
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use common::{DEADLINE, Server, ended, run, signal, warm_mcp};
+use common::{
+    DEADLINE, Server, ended,
+    http::{Answer, Http, Session},
+    run, signal, warm_mcp,
+};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "a token of more than sixteen characters"; // Spaces are refused; see below.
 const GOOD_TOKEN: &str = "a-token-of-more-than-sixteen";
-
-/// A running server over HTTP.
-struct Http {
-    child: Child,
-    address: String,
-}
-
-impl Http {
-    fn start(dir: &Path) -> Self {
-        Self::start_with(warm_mcp(dir))
-    }
-
-    fn start_with(mut command: Command) -> Self {
-        let command = command.args(["--transport", "http", "--bind", "127.0.0.1:0"]);
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("a pipe"))
-            .read_line(&mut line)
-            .expect("it says where it is");
-        let address = line.trim().strip_prefix("warm-mcp listening on http://").expect("it says where it is");
-        let address = address.strip_suffix("/mcp").expect("it says where it is").to_owned();
-        Self { child, address }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(DEADLINE)).expect("a time-out");
-        stream
-    }
-
-    /// Sends a request of these headers besides `Host`, and reads the whole answer.
-    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let host = self.address.clone();
-        let has_host = headers.iter().any(|(name, _)| *name == "Host");
-        let mut request =
-            format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
-        if !has_host {
-            request += &format!("Host: {host}\r\n");
-        }
-        for (name, value) in headers {
-            request += &format!("{name}: {value}\r\n");
-        }
-        let mut stream = self.connect();
-        // Of what is too long the rest may not be read.
-        let _ = stream.write_all((request + "\r\n" + body).as_bytes());
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        Answer::of(&bytes)
-    }
-
-    fn post(&self, headers: &[(&str, &str)], message: &Value) -> Answer {
-        let always =
-            [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
-        self.ask("POST", "/mcp", &[&always, headers].concat(), &message.to_string())
-    }
-
-    fn status(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
-        self.ask(method, path, headers, "").status
-    }
-}
-
-impl Drop for Http {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-struct Answer {
-    status: u16,
-    headers: String,
-    body: String,
-}
-
-impl Answer {
-    fn of(bytes: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(bytes);
-        let (headers, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        let status = headers.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        Self { status, headers: headers.to_owned(), body: body.to_owned() }
-    }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.lines().find_map(|line| {
-            let (found, value) = line.split_once(": ")?;
-            found.eq_ignore_ascii_case(name).then_some(value)
-        })
-    }
-
-    /// The message with a result in it, whether alone or in a stream of events, chunked or not.
-    fn message(&self) -> Value {
-        let lines = self.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
-        let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        messages
-            .find(|message| message["jsonrpc"] == "2.0")
-            .unwrap_or_else(|| panic!("no message: {}", self.body))
-    }
-}
-
-/// A session in the form of the handshake revisions.
-struct Session<'a> {
-    http: &'a Http,
-    headers: Vec<(&'static str, String)>,
-    next: u64,
-}
-
-impl<'a> Session<'a> {
-    fn open(http: &'a Http, token: Option<&str>) -> Self {
-        let bearer = token.map(|token| ("Authorization", format!("Bearer {token}")));
-        let mut session = Self { http, headers: bearer.into_iter().collect(), next: 0 };
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"}});
-        let answer = session.send("initialize", &hello);
-        let id = answer.header("mcp-session-id").expect("a session").to_owned();
-        assert_eq!(answer.message()["result"]["protocolVersion"], "2025-11-25");
-        session.headers.push(("Mcp-Session-Id", id));
-        session.headers.push(("MCP-Protocol-Version", "2025-11-25".into()));
-        let noted = session.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        assert_eq!(noted.status, 202);
-        session
-    }
-
-    fn post(&self, message: &Value) -> Answer {
-        let headers: Vec<_> = self.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        self.http.post(&headers, message)
-    }
-
-    fn send(&mut self, method: &str, params: &Value) -> Answer {
-        self.next += 1;
-        let answer =
-            self.post(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}));
-        assert_eq!(answer.status, 200, "{}", answer.body);
-        answer
-    }
-
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let mut message = self.send("tools/call", &json!({"name": tool, "arguments": arguments})).message();
-        assert_eq!(message["result"]["isError"], false, "{message}");
-        message["result"]["structuredContent"].take()
-    }
-}
 
 fn home() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
@@ -314,18 +170,205 @@ fn what_is_not_there_or_too_much_is_answered_as_such_and_the_next_request_is_ser
 }
 
 #[test]
-fn a_client_that_says_nothing_is_sent_away_and_others_are_served_meanwhile() {
+fn a_client_that_says_nothing_or_not_enough_is_sent_away_and_others_are_served_meanwhile() {
     let home = home();
     let http = Http::start(home.path());
-    let mut silent: Vec<_> = (0..50).map(|_| http.connect()).collect();
-    for stream in &mut silent {
-        stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n").expect("it reads");
-    }
+    let beginnings: [&[u8]; 4] =
+        [b"", b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n", b"PRI * HT", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"];
+    let silent = beginnings.map(|beginning| {
+        let crowd: Vec<_> = (0..25).map(|_| http.connect()).collect();
+        for mut stream in &crowd {
+            // One that is no HTTP/1.1 may be sent away before it is through.
+            let _ = stream.write_all(beginning);
+        }
+        crowd
+    });
     Session::open(&http, None).call("remember", json!({"text": "x"}));
-    let mut first = silent.remove(0);
+    for mut stream in silent.into_iter().flatten() {
+        let ended = stream.read_to_end(&mut Vec::new());
+        let waited =
+            |error: &io::Error| matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        assert!(!ended.is_err_and(|error| waited(&error)), "it is still there");
+    }
+}
+
+#[test]
+fn a_body_in_chunks_that_is_too_long_is_refused_as_soon_as_it_is() {
+    let home = home();
+    let http = Http::start(home.path());
+    let mut stream = http.connect();
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Accept: application/json, text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).expect("it reads");
+    let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
+    // Without an end: it takes 16 MiB.
+    for _ in 0..300 {
+        if stream.write_all(&chunk).is_err() {
+            break;
+        }
+    }
+    let mut answer = [0; 64];
+    let read = stream.read(&mut answer).expect("an answer");
+    assert_eq!(Answer::of(&answer[..read]).status, 413);
+    assert_eq!(http.status("GET", "/ready", &[]), 200);
+}
+
+#[test]
+fn few_bodies_of_unknown_length_are_read_at_once_and_short_ones_beside_them() {
+    let home = home();
+    let http = Http::start(home.path());
+    let hello = common::hello().to_string();
+    let chunked = |body: &str| {
+        let mut stream = http.connect();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).expect("it reads");
+        stream
+    };
+    let whole = format!("{:x}\r\n{hello}\r\n0\r\n\r\n", hello.len());
+    let slow: Vec<_> = (0..8).map(|_| chunked("1\r\n \r\n")).collect();
+    // They are read once their first bytes are.
+    thread::sleep(Duration::from_millis(100));
+    let mut waiting = chunked(&whole);
+    waiting.set_read_timeout(Some(Duration::from_millis(200))).expect("a time-out");
+    assert!(waiting.read(&mut [0; 64]).is_err(), "it is answered while as many are read as may be");
+    Session::open(&http, None).call("remember", json!({"text": "x"}));
+    drop(slow);
+    waiting.set_read_timeout(Some(DEADLINE)).expect("a time-out");
+    let mut answer = Vec::new();
+    waiting.read_to_end(&mut answer).expect("an answer");
+    assert_eq!(Answer::of(&answer).status, 200);
+}
+
+#[test]
+fn requests_sent_at_once_on_one_connection_are_answered_in_their_order() {
+    let home = home();
+    let http = Http::start(home.path());
+    let mut stream = http.connect();
+    let get = |path: &str, more: &str| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n");
+    let all = [get("/health", ""), get("/nothing", ""), get("/ready", "Connection: close\r\n")].concat();
+    stream.write_all(all.as_bytes()).expect("it reads");
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).expect("answers");
+    let statuses: Vec<_> = answers.lines().filter(|line| line.starts_with("HTTP/1.1 ")).collect();
+    assert_eq!(statuses, ["HTTP/1.1 200 OK", "HTTP/1.1 404 Not Found", "HTTP/1.1 200 OK"]);
+}
+
+#[test]
+fn sessions_that_nobody_ends_make_way_for_new_ones_and_the_one_in_use_stays() {
+    let home = home();
+    let http = Http::start(home.path());
+    let (mut used, left) = (Session::open(&http, None), Session::open(&http, None));
+    let hello = common::hello();
+    for n in 0..1_050 {
+        assert_eq!(http.post(&[], &hello).status, 200);
+        if n % 100 == 0 {
+            used.send("ping", &json!({}));
+        }
+    }
+    used.call("remember", json!({"text": "still here"}));
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(left.post(&ping).status, 404);
+    assert_eq!(Session::open(&http, None).call("list", json!({}))["total"], 1);
+}
+
+#[test]
+fn streams_that_wait_for_notices_leave_room_for_requests() {
+    let home = home();
+    let http = Http::start(home.path());
+    let sessions: Vec<_> = (0..20).map(|_| Session::open(&http, None)).collect();
+    let mut open: Vec<_> = (0..512).map(|n| sessions[n % sessions.len()].listen()).collect();
+    assert!(open.iter().all(|(status, _)| *status == 200));
+    assert_eq!(sessions[0].listen().0, 503);
+    Session::open(&http, None).call("remember", json!({"text": "x"}));
+    open.pop();
     let started = Instant::now();
-    let _ = first.read(&mut [0; 64]);
-    assert!(started.elapsed() < DEADLINE);
+    while sessions[0].listen().0 != 200 {
+        assert!(started.elapsed() < DEADLINE, "a stream that ended makes no room");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn more_connections_than_files_are_open_by_default_are_served() {
+    let home = home();
+    let server = warm_mcp(home.path());
+    // The same server, where few files may be open unless more are asked for.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -Sn 64; exec \"$0\" \"$@\""]).arg(server.get_program());
+    for (name, value) in server.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let http = Http::start_with(command);
+    let sessions: Vec<_> = (0..6).map(|_| Session::open(&http, None)).collect();
+    let open: Vec<_> = (0..150).map(|n| sessions[n % sessions.len()].listen()).collect();
+    assert!(open.iter().all(|(status, _)| *status == 200));
+}
+
+#[test]
+fn a_session_that_ends_while_it_is_asked_is_answered_as_one_that_is_there_or_is_gone() {
+    let home = home();
+    let http = Http::start(home.path());
+    for _ in 0..20 {
+        let mut session = Session::open(&http, None);
+        session.call("remember", json!({"key": "k", "text": "x"}));
+        let headers: Vec<_> = session.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
+            "params": {"name": "get", "arguments": {"key": "k"}}});
+        let statuses: Vec<u16> = thread::scope(|scope| {
+            let ask = || (0..5).map(|_| http.post(&headers, &call).status).collect::<Vec<_>>();
+            let asking: Vec<_> = (0..3).map(|_| scope.spawn(ask)).collect();
+            let end = || vec![http.status("DELETE", "/mcp", &headers)];
+            let ending: Vec<_> = (0..2).map(|_| scope.spawn(end)).collect();
+            asking.into_iter().chain(ending).flat_map(|thread| thread.join().expect("it ends")).collect()
+        });
+        assert!(statuses.iter().all(|status| matches!(status, 200 | 204 | 404)), "{statuses:?}");
+        assert_eq!(http.post(&headers, &call).status, 404);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn told_to_stop_in_the_middle_of_much_it_loses_nothing_that_it_answered() {
+    let home = home();
+    let mut http = Http::start(home.path());
+    let child = http.child.id();
+    let answered: Vec<String> = thread::scope(|scope| {
+        let http = &http;
+        let write = |client: usize| {
+            let session = Session::open(http, None);
+            let mut answered = Vec::new();
+            for n in 0.. {
+                let key = format!("{client}-{n}");
+                let call = json!({"jsonrpc": "2.0", "id": n + 10, "method": "tools/call",
+                    "params": {"name": "remember", "arguments": {"key": key, "text": "kept"}}});
+                let headers: Vec<_> =
+                    session.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                let Ok(answer) = http.try_post(&headers, &call) else { break };
+                if !answer.body.contains("\"isError\":false") {
+                    break;
+                }
+                answered.push(key);
+            }
+            answered
+        };
+        let writers: Vec<_> = (0..8).map(|client| scope.spawn(move || write(client))).collect();
+        thread::sleep(Duration::from_millis(300));
+        signal(child, "-TERM");
+        writers.into_iter().flat_map(|writer| writer.join().expect("it ends")).collect()
+    });
+    assert!(ended(&mut http.child).success());
+    let mut after = Server::start(home.path());
+    for key in &answered {
+        assert_eq!(after.call("get", json!({"key": key}))["text"], "kept");
+    }
+    assert!(answered.len() > 8, "{} were answered", answered.len());
 }
 
 #[cfg(unix)]

@@ -272,3 +272,26 @@ fn what_others_left_in_lock_files_holds_no_start_up() {
         assert_eq!(server.close().stderr, "");
     }
 }
+
+#[test]
+fn lost_keys_and_a_lost_format_file_name_the_way_back_and_it_leads_there() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let store = dir.path().join("store");
+    let mut server = Server::start(&store);
+    server.call("remember", json!({"key": "k", "text": "t"}));
+    server.close();
+    let backup = dir.path().join("b.age");
+    let backup = backup.to_str().expect("UTF-8");
+    assert_eq!(run(&store, &["backup", backup]).0, Some(0));
+    let identity = store.join("identity.txt");
+    let identity = identity.to_str().expect("UTF-8");
+    for (n, lost) in ["FORMAT", "keys/recipients.age"].into_iter().enumerate() {
+        fs::remove_file(store.join(lost)).expect("it is there");
+        let ended = Server::spawn(warm_mcp(&store)).close();
+        let way = ended.stderr.contains("empty --data-dir") && ended.stderr.contains("warm-mcp restore");
+        assert!(ended.status.code() == Some(1) && way, "{}", ended.stderr);
+        let fresh = dir.path().join(n.to_string());
+        assert_eq!(run(&fresh, &["restore", backup, "--identity", identity]).0, Some(0));
+        assert_eq!(run(&fresh, &["view", "k", "--identity", identity]).1, "t");
+    }
+}

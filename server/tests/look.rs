@@ -51,7 +51,7 @@ fn recall_shows_score_lines_and_excerpt_and_gives_json_to_a_script() {
     let shown = owner(&store, &["recall", "which", "green", "tea?", "--tag", "drinks"]);
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines[0].starts_with("1. tea (score ") && lines[0].ends_with(", lines 1 to 2)"), "{shown}");
-    assert_eq!(lines[1..], ["   About tea", "   Ann likes", "   green tea."]);
+    assert_eq!(lines[1..], ["   About tea", "   tags: drinks", "   Ann likes", "   green tea."]);
     let shown = owner(&store, &["recall", "tea", "--under", "/memories/x", "--json"]);
     let found: Value = serde_json::from_str(&shown).expect("one JSON object");
     assert_eq!((&found["total"], &found["results"][0]["key"]), (&json!(1), &json!("/memories/x/cup.md")));

@@ -2,20 +2,10 @@
 
 mod common;
 
-use common::{Server, warm_mcp};
-use serde_json::{Value, json};
+use common::{Server, modern, warm_mcp};
+use serde_json::json;
 
 const HANDSHAKES: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-
-fn modern(extra: Value) -> Value {
-    let mut params = extra;
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-    });
-    params
-}
 
 fn spawn() -> (tempfile::TempDir, Server) {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,6 +1,6 @@
 //! Whether every dependency may be used under a permissive licence.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use serde_json::Value;
 
@@ -23,31 +23,71 @@ const PERMISSIVE: [&str; 13] = [
     "Zlib",
 ];
 
+/// What npm installs for the TypeScript package, its tests and the conformance suites.
+const NPM: [&str; 2] =
+    ["integrations/claude-memory-tool/typescript/package-lock.json", "xtask/conformance/package-lock.json"];
+
 pub fn check(root: &Path) -> Outcome {
-    let output = match cargo(root).args(["metadata", "--format-version", "1", "--locked"]).output() {
-        Ok(output) if output.status.success() => output.stdout,
-        Ok(output) => return Outcome::Failed(String::from_utf8_lossy(&output.stderr).into_owned()),
-        Err(error) => return Outcome::Failed(format!("cargo metadata could not be started: {error}")),
-    };
-    let metadata: Value = match serde_json::from_slice(&output) {
-        Ok(metadata) => metadata,
-        Err(error) => return Outcome::Failed(format!("cargo metadata printed no JSON: {error}")),
-    };
+    match (of_crates(root), of_npm(root)) {
+        (Ok((crates, mut refused)), Ok((packages, more))) => {
+            refused.extend(more);
+            if refused.is_empty() {
+                println!("{crates} crates and {packages} npm packages, each under a permissive licence");
+                Outcome::Passed
+            } else {
+                Outcome::Failed(format!("no permissive licence: {}", refused.join(", ")))
+            }
+        }
+        (Err(reason), _) | (_, Err(reason)) => Outcome::Failed(reason),
+    }
+}
+
+/// How many there are, and those under another licence.
+type Looked = Result<(usize, Vec<String>), String>;
+
+fn of_crates(root: &Path) -> Looked {
+    let output = cargo(root).args(["metadata", "--format-version", "1", "--locked"]).output();
+    let output = output.map_err(|error| format!("cargo metadata could not be started: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("cargo metadata printed no JSON: {error}"))?;
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     if packages.is_empty() {
-        return Outcome::Failed("cargo metadata names no packages".to_owned());
+        return Err("cargo metadata names no packages".to_owned());
     }
-    let refused: Vec<String> = packages
-        .iter()
-        .filter(|package| !package["license"].as_str().is_some_and(is_permissive))
-        .map(|package| format!("{} {} ({})", package["name"], package["version"], package["license"]))
-        .collect();
-    if refused.is_empty() {
-        println!("{} packages, each under a permissive licence", packages.len());
-        Outcome::Passed
-    } else {
-        Outcome::Failed(format!("no permissive licence: {}", refused.join(", ")))
+    let named = packages.iter().map(|package| {
+        let name = format!("{} {} ({})", package["name"], package["version"], package["license"]);
+        (name, &package["license"])
+    });
+    Ok((packages.len(), refused(named)))
+}
+
+fn of_npm(root: &Path) -> Looked {
+    let (mut count, mut all) = (0, Vec::new());
+    for lock in NPM {
+        let text = fs::read_to_string(root.join(lock));
+        let text = text.map_err(|error| format!("{lock} can't be read: {error}"))?;
+        let lock: Value =
+            serde_json::from_str(&text).map_err(|error| format!("{lock} is no JSON: {error}"))?;
+        // The first is the package itself.
+        let packages =
+            lock["packages"].as_object().into_iter().flatten().filter(|(path, _)| !path.is_empty());
+        let named = packages.map(|(path, package)| {
+            count += 1;
+            (format!("{path} ({})", package["license"]), &package["license"])
+        });
+        all.extend(refused(named));
     }
+    Ok((count, all))
+}
+
+fn refused<'a>(packages: impl Iterator<Item = (String, &'a Value)>) -> Vec<String> {
+    packages
+        .filter(|(_, licence)| !licence.as_str().is_some_and(is_permissive))
+        .map(|(name, _)| name)
+        .collect()
 }
 
 /// Whether an SPDX expression can be met by permissive licences alone. `/` is the old form of OR.

@@ -1,8 +1,10 @@
 //! The project's chores. `cargo xtask test` does all the set-up and runs every test.
 #![forbid(unsafe_code)]
 
+mod conformance;
 mod emulated;
 mod licences;
+mod npm;
 mod python;
 mod rust;
 mod typescript;
@@ -30,7 +32,7 @@ struct Stage {
 }
 
 /// Cheap ones first. A stage that fails does not keep the others from running.
-const TEST: [Stage; 15] = [
+const TEST: [Stage; 16] = [
     Stage { name: "rust format", run: rust::format },
     Stage { name: "rust lints", run: rust::lints },
     Stage { name: "licences", run: licences::check },
@@ -46,19 +48,36 @@ const TEST: [Stage; 15] = [
     Stage { name: "typescript lints", run: typescript::lints },
     Stage { name: "typescript types", run: typescript::types },
     Stage { name: "typescript tests", run: typescript::tests },
+    Stage { name: "mcp conformance", run: conformance::run },
 ];
 
 fn main() -> ExitCode {
-    match std::env::args().nth(1).as_deref() {
-        Some("test" | "ci") => run(&TEST),
+    let mut words = std::env::args().skip(1);
+    match words.next().as_deref() {
+        Some("test" | "ci") => {
+            let wanted: Vec<String> = words.collect();
+            let is_wanted = |stage: &&Stage| {
+                wanted.is_empty() || wanted.iter().any(|word| stage.name.contains(word.as_str()))
+            };
+            let stages: Vec<&Stage> = TEST.iter().filter(is_wanted).collect();
+            if stages.is_empty() {
+                let names = TEST.map(|stage| stage.name).join(", ");
+                eprintln!("no stage is called so. There are: {names}");
+                return ExitCode::from(2);
+            }
+            run(&stages)
+        }
         _ => {
-            eprintln!("usage: cargo xtask test\n\nDoes all the set-up and runs every test.");
+            eprintln!(
+                "usage: cargo xtask test [WORD ...]\n\nDoes all the set-up and runs every test; with words only the \
+                 stages whose name has one of them."
+            );
             ExitCode::from(2)
         }
     }
 }
 
-fn run(stages: &[Stage]) -> ExitCode {
+fn run(stages: &[&Stage]) -> ExitCode {
     let root = root();
     let mut done: Vec<(&str, Outcome, Duration)> = Vec::new();
     for stage in stages {

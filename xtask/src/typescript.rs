@@ -7,13 +7,11 @@ use std::{
 };
 
 use crate::{
-    Outcome, pass,
+    Outcome, npm, pass,
     rust::{cargo, target},
-    succeeds,
 };
 
 const PACKAGE: &str = "integrations/claude-memory-tool/typescript";
-const LOCK: &str = "package-lock.json";
 /// What a program or an earlier run leaves beside the sources.
 const MADE: [&str; 3] = ["node_modules", "dist", "build"];
 
@@ -23,7 +21,7 @@ pub fn set_up(root: &Path) -> Outcome {
     if !package.is_dir() {
         return Outcome::Skipped(format!("{PACKAGE} is not there"));
     }
-    if let Some(lack) = lack() {
+    if let Some(lack) = npm::lack() {
         return Outcome::Skipped(lack);
     }
     let built = pass(cargo(root).args(["build", "--locked", "--bin", "warm-mcp"]));
@@ -34,14 +32,7 @@ pub fn set_up(root: &Path) -> Outcome {
     if let Err(error) = refresh(&package, &copy) {
         return Outcome::Failed(format!("{PACKAGE} could not be copied: {error}"));
     }
-    // npm leaves this file when it is done: a run that was cut short, or another lock, installs anew.
-    let installed = copy.join("node_modules").join(LOCK);
-    if let (Ok(old), Ok(new)) = (fs::read(&installed), fs::read(copy.join(LOCK)))
-        && old == new
-    {
-        return Outcome::Passed;
-    }
-    install(&copy, &installed)
+    npm::install(&copy)
 }
 
 pub fn lints(root: &Path) -> Outcome {
@@ -60,40 +51,12 @@ pub fn tests(root: &Path) -> Outcome {
     run(root, &["test", "--silent"])
 }
 
-/// What this machine lacks for any of the stages.
-fn lack() -> Option<String> {
-    let new_enough = "process.exit(Number(process.versions.node.split('.')[0]) < 20 ? 1 : 0)";
-    if !succeeds(Command::new("node").args(["-e", new_enough])) {
-        return Some("Node 20 or newer is not installed as node".to_owned());
-    }
-    let npm = succeeds(Command::new("npm").arg("--version"));
-    (!npm).then(|| "npm is not installed".to_owned())
-}
-
-fn install(copy: &Path, stamp: &Path) -> Outcome {
-    match Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(copy).output() {
-        Ok(output) if output.status.success() => match fs::copy(copy.join(LOCK), stamp) {
-            Ok(_) => Outcome::Passed,
-            Err(error) => Outcome::Failed(format!("{} could not be written: {error}", stamp.display())),
-        },
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            if unreachable(&said) {
-                Outcome::Skipped(format!("npm can't reach its registry:\n{said}"))
-            } else {
-                Outcome::Failed(format!("npm could not install what {PACKAGE} needs:\n{said}"))
-            }
-        }
-        Err(error) => Outcome::Failed(format!("npm could not be started: {error}")),
-    }
-}
-
 fn run(root: &Path, arguments: &[&str]) -> Outcome {
-    if let Some(lack) = lack() {
+    if let Some(lack) = npm::lack() {
         return Outcome::Skipped(lack);
     }
     let copy = copy(root);
-    if !copy.join("node_modules").join(LOCK).is_file() {
+    if !npm::is_installed(&copy) {
         return Outcome::Skipped("its packages are not installed, see typescript set-up".to_owned());
     }
     let server = target(root).join("debug/warm-mcp");
@@ -136,11 +99,4 @@ fn copy_folder(from: &Path, to: &Path, except: &[&str]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether npm failed for want of a network, which is no fault of the package.
-fn unreachable(said: &str) -> bool {
-    ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ERR_SOCKET_TIMEOUT"]
-        .iter()
-        .any(|sign| said.contains(sign))
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Says that memories were forgotten, signed by the store. Its proofs are in the [`ReceiptFile`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Receipt {
     /// A SHA-256 digest of the whole receipt, in hexadecimal.
     pub id: String,
@@ -92,6 +93,7 @@ pub enum CopyKind {
 
 /// A copy of memories that left the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CopyMade {
     /// What it is.
     pub kind: CopyKind,

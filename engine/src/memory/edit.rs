@@ -12,6 +12,7 @@ use crate::contract::{Command, Limits, OperationId};
 use crate::draft::{Draft, Ticket};
 use crate::operations::{Done, NAMED_TWICE};
 use crate::path::{ROOT, check_path, echo};
+use crate::progress::Progress;
 use crate::record::{Entry, Record};
 use crate::store::StoreError;
 
@@ -253,7 +254,7 @@ fn delete(draft: &mut Draft<'_>, path: &str) -> Result<Option<Ticket>, CommandEr
     if doomed.is_empty() {
         return Err(CommandError::Missing(path.into()));
     }
-    Ok(draft.erase(doomed))
+    Ok(draft.erase(doomed, &Progress::default()))
 }
 
 fn rename(draft: &mut Draft<'_>, old: &str, new: &str, limits: &Limits) -> Result<String, CommandError> {

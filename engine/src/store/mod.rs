@@ -12,10 +12,12 @@ mod redb;
 pub(crate) mod simulated_disk;
 #[cfg(feature = "bench")]
 pub(crate) mod slow_disk;
+mod vacant;
 
 use std::sync::Arc;
 
 pub(crate) use self::redb::RedbStore;
+pub(crate) use self::vacant::Vacant;
 use crate::contract::ErrorCode;
 use crate::sealed::{Chain, FORMAT_VERSION, NodeId, RecordId};
 
@@ -109,6 +111,13 @@ pub enum StoreError {
          disk, and look before trying again"
     )]
     Unsettled(Arc<str>),
+    /// The file of the open store was moved, deleted or replaced.
+    #[error(
+        "{0} is not the file any more that was opened: it was moved, deleted or replaced while it was in use. \
+         Nothing is written until it is back in its place. What was opened can still be read: make a backup now, \
+         or put the file back; to go on with another file, end every warm-mcp on this store first"
+    )]
+    Moved(Arc<str>),
     /// An earlier failure shut the store.
     #[error(
         "the store was shut after an earlier failure, and what was acknowledged is kept: ask again, and look at \

@@ -100,6 +100,15 @@ impl RedbStore {
         Ok(())
     }
 
+    /// Writes the head of the file anew and syncs it: what the file shows is on the medium then, also where an
+    /// earlier sync had failed and the system only showed it from its cache.
+    pub(crate) fn settle(&self) -> Result<(), StoreError> {
+        let transaction = self.begin()?;
+        let epoch = self.epoch.load(Ordering::Acquire);
+        transaction.open_table(META)?.insert("epoch", epoch.to_le_bytes().as_slice())?;
+        Ok(transaction.commit()?)
+    }
+
     fn attach(disk: Box<dyn StorageBackend>) -> Result<Self, StoreError> {
         let disk = Overlay::over(disk);
         let database = Builder::new()

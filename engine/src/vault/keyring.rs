@@ -70,6 +70,11 @@ impl Keyring {
         SlotKeys { current: self.derive(b"warm slot\0", directory_name), previous: None }
     }
 
+    /// The keys that seal the names of namespaces.
+    pub(super) fn name_keys(&self) -> SlotKeys {
+        SlotKeys { current: self.derive(b"warm namespace names\0", ""), previous: None }
+    }
+
     /// What proves to another process that this one may open the namespace.
     pub(super) fn prover(&self, namespace: &str) -> Prover {
         Prover::new(self.derive(b"warm local socket\0", namespace))

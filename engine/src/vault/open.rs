@@ -9,6 +9,7 @@ use age::Recipient;
 use super::identity;
 use super::keyring::Keyring;
 use super::proof::Prover;
+use super::seal::{open_with_nonce, seal_with_nonce};
 use super::secret::Passphrase;
 use super::slot::SlotKeys;
 use crate::files::{Made, make_durable, open_private, private_dir, read_small, sweep};
@@ -115,6 +116,9 @@ impl Vault {
         if options.passphrase.as_ref().is_some_and(Passphrase::is_empty) {
             return Err(OpenError::EmptyPassphrase);
         }
+        if options.passphrase.as_ref().is_some_and(Passphrase::is_short) {
+            return Err(OpenError::ShortPassphrase);
+        }
         let layout = Layout(&options.data_dir);
         private_dir(&layout.keys())?;
         // Two first starts with different options must not make two secrets, so one waits here.
@@ -187,11 +191,6 @@ impl Vault {
         &self.data_dir
     }
 
-    /// How many namespaces have a store here. Which, only their names tell: they are kept hashed.
-    pub fn namespaces(&self) -> usize {
-        fs::read_dir(Layout(&self.data_dir).stores()).map_or(0, |entries| entries.flatten().count())
-    }
-
     /// The directory of a namespace.
     pub(crate) fn namespace_dir(&self, namespace: &str) -> PathBuf {
         Layout(&self.data_dir).stores().join(self.keyring.directory_name(namespace))
@@ -218,10 +217,29 @@ impl Vault {
         self.keyring.slot_keys(&dir.file_name().unwrap_or_default().to_string_lossy())
     }
 
+    /// Seals the name of the namespace whose directory has this name.
+    pub(crate) fn seal_name(&self, directory_name: &str, namespace: &str) -> Option<Vec<u8>> {
+        let keys = self.keyring.name_keys();
+        seal_with_nonce(&keys.current, &name_data(directory_name), namespace.as_bytes())
+    }
+
+    /// Opens what [`Vault::seal_name`] made.
+    pub(crate) fn open_name(&self, directory_name: &str, sealed: &[u8]) -> Option<String> {
+        let keys = self.keyring.name_keys();
+        let opened = std::iter::once(&keys.current)
+            .chain(&keys.previous)
+            .find_map(|key| open_with_nonce(key, &name_data(directory_name), sealed).ok())?;
+        String::from_utf8(opened.to_vec()).ok()
+    }
+
     /// What proves to another process on this machine that this one may open the namespace.
     pub fn prover(&self, namespace: &str) -> Prover {
         self.keyring.prover(namespace)
     }
+}
+
+fn name_data(directory_name: &str) -> Vec<u8> {
+    [b"warm namespace name\0", directory_name.as_bytes()].concat()
 }
 
 /// The names below a data directory.
@@ -249,11 +267,17 @@ impl Layout<'_> {
     }
 
     fn has_stores(&self) -> Result<bool, OpenError> {
-        match fs::read_dir(self.stores()) {
-            Ok(mut entries) => Ok(entries.next().is_some()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(OpenError::io("look into", &self.stores())(e)),
+        // Of stores that are lost, the ledger still tells.
+        for dir in [self.stores(), self.0.join("namespaces")] {
+            match fs::read_dir(&dir).map(|mut entries| entries.next().is_some()) {
+                Ok(true) => return Ok(true),
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(OpenError::io("look into", &dir)(e));
+                }
+                _ => {}
+            }
         }
+        Ok(false)
     }
 
     /// Whether the format file is there and names our version. Another version is an error.
@@ -364,6 +388,8 @@ mod tests {
         let bare = options(dir.path());
         let with = |text| VaultOptions { passphrase: passphrase(text), ..bare.clone() };
         assert!(matches!(Vault::open(&with("")), Err(OpenError::EmptyPassphrase)));
+        assert!(matches!(Vault::open(&with("sevenäö")), Err(OpenError::ShortPassphrase)));
+        assert!(!bare.data_dir.exists(), "nothing is made");
         let made = Vault::open(&with("correct horse")).unwrap();
         assert!(made.created() && made.opened_with() == "passphrase");
         assert!(!bare.data_dir.join("identity.txt").exists());
@@ -402,9 +428,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let options = options(dir.path());
         let vault = Vault::open(&options).unwrap();
-        assert_eq!(vault.namespaces(), 0);
         private_dir(&vault.namespace_dir("default")).unwrap();
-        assert_eq!(vault.namespaces(), 1);
         fs::remove_file(options.data_dir.join("keys/recipients.age")).unwrap();
         assert!(matches!(Vault::open(&options), Err(OpenError::KeyringMissing { .. })));
         assert!(!options.data_dir.join("keys/recipients.age").exists());

@@ -13,6 +13,8 @@
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Nonce, XChaCha20Poly1305, XNonce};
+use postcard::ser_flavors::Size;
+use serde::Serialize;
 use zeroize::Zeroizing;
 
 use super::padding::{pad, unpad};
@@ -54,6 +56,13 @@ pub(super) fn seal(key: &Key, id: &RecordId, epoch: u64, payload: &[u8]) -> Opti
     blob.extend_from_slice(&epoch.to_le_bytes());
     blob.extend_from_slice(&sealed);
     Some(blob)
+}
+
+/// Encodes a value that is to be sealed, without leaving parts of it behind in memory that was outgrown.
+pub(crate) fn encode(value: &impl Serialize) -> Option<Zeroizing<Vec<u8>>> {
+    let size = postcard::serialize_with_flavor(value, Size::default()).ok()?;
+    // There is room for all of it, so that it is never moved while it grows.
+    postcard::to_extend(value, Vec::with_capacity(size)).ok().map(Zeroizing::new)
 }
 
 /// Seals one message under a key that seals no other. `None` if it is too long to be sealed at once.

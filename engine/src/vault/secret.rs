@@ -31,6 +31,9 @@ impl fmt::Debug for Key {
     }
 }
 
+/// Fewest characters of a passphrase for a new store.
+pub(crate) const SHORTEST_PASSPHRASE: usize = 8;
+
 /// A passphrase that opens a store. Wiped when dropped; `Debug` shows nothing of it.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Passphrase(String);
@@ -43,6 +46,11 @@ impl Passphrase {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether it is too easily guessed to seal a new store.
+    pub(crate) fn is_short(&self) -> bool {
+        self.0.chars().count() < SHORTEST_PASSPHRASE
     }
 
     pub(crate) fn to_age(&self) -> age::secrecy::SecretString {

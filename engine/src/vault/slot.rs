@@ -70,6 +70,23 @@ impl SlotMedium for Mutex<File> {
     }
 }
 
+/// Where nothing is.
+struct Nowhere;
+
+impl SlotMedium for Nowhere {
+    fn read(&self, _offset: u64, _bytes: &mut [u8]) -> io::Result<()> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn write(&self, _offset: u64, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
 /// The keys that may seal a slot: the store secret's, and while that is being changed, the one before.
 pub(crate) struct SlotKeys {
     pub(super) current: Key,
@@ -130,6 +147,11 @@ impl Slot {
         let (zero, one) = (place(0), place(1));
         let blocks = [zero.block(&keys.current, salt)?, one.block(&keys.current, salt)?].concat();
         Some(([&blocks[..], &blocks].concat(), one.key))
+    }
+
+    /// The slot of no store.
+    pub(crate) fn nowhere() -> Self {
+        Self { medium: Box::new(Nowhere), key: Key::random(), salt: [0; 16], next: (1, Key::random()) }
     }
 
     /// Reads the slot of a store of this salt and epoch. Writes nothing; before the first commit,

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use super::key_tree::{Changed, Changes, Hash, Root, Version, Walked};
 use super::log::{ChainEnd, Copied, Erasure, LogKeys, LoggedErasure};
 use super::operation_key::OperationKey;
-use super::seal::{UnsealError, open_with_nonce, seal_with_nonce};
+use super::seal::{UnsealError, encode, open_with_nonce, seal_with_nonce};
 use super::secret::Key;
 use super::slot::{Slot, SlotError, SlotKeys, SlotMedium, SlotOpened};
 use crate::sealed::{Chain, FORMAT_VERSION};
@@ -59,6 +59,8 @@ pub(crate) struct StoreKeys {
     salt: [u8; 16],
     head: Head,
     log: LogKeys,
+    /// Whether the last commit did not get as far as to erase the key of the one before.
+    interrupted: bool,
 }
 
 /// Why the keys of a store can't be had.
@@ -81,15 +83,21 @@ pub(crate) struct Sealed {
 impl StoreKeys {
     /// The bytes of the slot of a store that is being made, and of its head as of its first commit, of epoch 1.
     pub(crate) fn create(keys: &SlotKeys, salt: &[u8; 16], namespace: &str) -> Option<(Vec<u8>, Vec<u8>)> {
-        let head = Head {
-            namespace: namespace.to_owned(),
-            secret: Key::random(),
-            root: Root::empty(),
-            erasures: ChainEnd::default(),
-            copies: ChainEnd::default(),
-        };
+        let head = Head::first(namespace);
         let (slot, first) = Slot::first(keys, salt, head.root.hash())?;
         Some((slot, head.seal(&first, salt, 1)?))
+    }
+
+    /// The keys of a namespace that has no store. Nothing is ever sealed with them.
+    pub(crate) fn vacant(namespace: &str) -> Self {
+        let head = Head::first(namespace);
+        Self {
+            slot: Slot::nowhere(),
+            salt: [0; 16],
+            log: LogKeys::of(&head.secret),
+            head,
+            interrupted: false,
+        }
     }
 
     /// Opens the keys of the store in `snapshot`. Nothing is written.
@@ -113,12 +121,19 @@ impl StoreKeys {
             return Err(damaged("its key tree is not the one that its slot names").into());
         }
         let log = LogKeys::of(&head.secret);
-        Ok(Self { slot, salt: *salt, head, log })
+        Ok(Self { slot, salt: *salt, head, log, interrupted: hash.is_none() })
     }
 
     /// Takes the store to write to it: erases what a crash may have left in the slot.
     pub(crate) fn accept(&mut self) -> io::Result<()> {
+        self.interrupted = false;
         self.slot.renew(self.head.root.hash())
+    }
+
+    /// Whether the key of the commit before the last one is still there. It must not be erased until the last commit
+    /// is known to be on the medium, and not only in the cache of a system whose sync failed.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        self.interrupted
     }
 
     /// The name of the store's namespace.
@@ -243,8 +258,18 @@ impl std::fmt::Debug for StoreKeys {
 const UNSEALABLE: StoreError = StoreError::Fault("the head of the store could not be sealed");
 
 impl Head {
+    fn first(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            secret: Key::random(),
+            root: Root::empty(),
+            erasures: ChainEnd::default(),
+            copies: ChainEnd::default(),
+        }
+    }
+
     fn seal(&self, key: &Key, salt: &[u8; 16], epoch: u64) -> Option<Vec<u8>> {
-        let plain = Zeroizing::new(postcard::to_allocvec(self).ok()?);
+        let plain = encode(self)?;
         seal_with_nonce(key, &associated_data(salt, epoch), &plain)
     }
 }

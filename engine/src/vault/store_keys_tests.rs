@@ -114,8 +114,6 @@ struct World {
     medium: Medium,
     keys: StoreKeys,
     model: BTreeMap<u64, Version>,
-    /// Every version that there ever was.
-    ever: Vec<Version>,
     /// Everything that was ever on the disk beside the slot.
     heads: Vec<(u64, Vec<u8>)>,
     nodes: HashSet<(NodeId, Vec<u8>)>,
@@ -130,8 +128,8 @@ impl World {
         let rows = Rows::default().with(&Batch { head, ..Batch::default() });
         let mut keys = StoreKeys::open(Box::new(medium.clone()), &slot_keys(), &SALT, &rows).unwrap();
         keys.accept().unwrap();
-        let (model, ever, heads, nodes, slots) = Default::default();
-        Self { rows, medium, keys, model, ever, heads, nodes, slots }
+        let (model, heads, nodes, slots) = Default::default();
+        Self { rows, medium, keys, model, heads, nodes, slots }
     }
 
     fn commit(&mut self, changes: &Changes, dies: Dies) {
@@ -141,7 +139,6 @@ impl World {
         // What was written may be on the disk, whether it was committed or not.
         self.heads.push((epoch, batch.head.clone()));
         self.nodes.extend(batch.nodes.iter().filter_map(|(id, sealed)| Some((*id, sealed.clone()?))));
-        self.ever.extend(changes.places.values().flatten().cloned());
         let committed = !matches!(dies, Dies::BeforeTheCommit);
         if committed {
             self.rows = self.rows.with(&batch);
@@ -229,8 +226,6 @@ proptest! {
         // The search finds what there is to find: whoever kept the old slots opens what was committed then.
         let committed = world.reachable(&world.slots);
         prop_assert!(world.model.values().all(|version| committed.contains(&version.id)));
-        let lost = world.ever.iter().filter(|version| !committed.contains(&version.id)).count();
-        prop_assert!(lost <= world.ever.len());
     }
 }
 

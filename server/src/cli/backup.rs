@@ -9,10 +9,10 @@ use clap::Args;
 use warm_engine::{ArchiveKey, archive::ArchiveWriter, contract::Memory as Stored};
 
 use super::{
-    Done, Stop,
+    Done, Stop, namespaces,
     output::{Output, note},
-    store::{Access, archive_key, open, warn_of_damage},
-    target::Sink,
+    store::{Access, archive_key, open, open_if_there, warn_of_damage},
+    target::{NewFolder, Sink, safe_name},
 };
 use crate::{
     memory::{Failure, Memory},
@@ -26,22 +26,23 @@ pub struct Backup {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Replace the file if it exists, once the new one is whole
-    #[arg(long)]
+    #[arg(long, conflicts_with = "all_namespaces")]
     force: bool,
+    /// All namespaces: FILE is a folder to make, with a sealed file for each in it
+    #[arg(long)]
+    all_namespaces: bool,
 }
 
 impl Backup {
     pub fn run(&self, options: &Options) -> Done {
+        if self.all_namespaces {
+            return self.all(options);
+        }
         let memory = open(options, Access::Existing)?;
         warn_of_damage(&*memory)?;
-        let Sealed { memories, bytes, key } = seal(&*memory, &self.file, self.force, options)?;
-        let needed = match key.identity_path() {
-            Some(identity) => format!(
-                "Opening it takes the identity file {}: keep a copy of that too, in another place.",
-                identity.display()
-            ),
-            None => "Opening it takes the passphrase.".to_owned(),
-        };
+        let namespace = &options.namespace().name;
+        let Sealed { memories, bytes, key } = seal(&*memory, &self.file, self.force, namespace, options)?;
+        let needed = needed(&key);
         let memories = counted(memories);
         match bytes {
             Some(bytes) => {
@@ -59,6 +60,46 @@ impl Backup {
     }
 }
 
+impl Backup {
+    /// Writes a folder with a sealed file for each namespace.
+    fn all(&self, options: &Options) -> Done {
+        let key = archive_key(&options.vault()?)?;
+        let target = NewFolder::beside(&self.file)?;
+        let mut done = Vec::new();
+        for name in namespaces::all(options)? {
+            let Some(memory) = open_if_there(options, &name)? else { continue };
+            warn_of_damage(&*memory)?;
+            let place = target.place(&format!("{}.age", safe_name(&name)));
+            done.push(format!(
+                "  {name}: {}",
+                counted(seal(&*memory, &place, false, &name, options)?.memories)
+            ));
+        }
+        target.finish()?;
+        let folder = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
+        let mut out = Output::new();
+        out.line(format_args!("Backed up to {}:", folder.display()))?;
+        done.into_iter().try_for_each(|line| out.line(line))?;
+        out.line(format_args!(
+            "{}\n`warm-mcp restore FOLDER` puts each back in its namespace, and `warm-mcp restore FILE` one.",
+            needed(&key)
+        ))?;
+        out.end()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What a person must keep to open a copy.
+fn needed(key: &ArchiveKey) -> String {
+    match key.identity_path() {
+        Some(identity) => format!(
+            "Opening it takes the identity file {}: keep a copy of that too, in another place.",
+            identity.display()
+        ),
+        None => "Opening it takes the passphrase.".to_owned(),
+    }
+}
+
 /// A sealed copy that was written.
 pub struct Sealed {
     pub memories: u64,
@@ -69,11 +110,17 @@ pub struct Sealed {
 }
 
 /// Writes all memories of one moment to a sealed file.
-pub fn seal(memory: &dyn Memory, target: &Path, replace: bool, options: &Options) -> Result<Sealed, Stop> {
+pub fn seal(
+    memory: &dyn Memory,
+    target: &Path,
+    replace: bool,
+    namespace: &str,
+    options: &Options,
+) -> Result<Sealed, Stop> {
     let key = archive_key(&options.vault()?)?;
     let sink = Sink::open_sealed(target, replace)?;
     let blame = sink.blame();
-    let mut archive = ArchiveWriter::begin(&key, sink, options.namespace()).map_err(&blame)?;
+    let mut archive = ArchiveWriter::begin(&key, sink, namespace).map_err(&blame)?;
     let memories = dump(memory, |stored| archive.add(stored).map_err(&blame))?;
     let bytes = archive.finish().map_err(&blame)?.finish()?;
     Ok(Sealed { memories, bytes, key })

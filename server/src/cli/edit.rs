@@ -22,6 +22,7 @@ use super::{
     store::{Access, open, open_if_there, other_answer},
 };
 use crate::{
+    greeting::shell_word,
     memory::{Failure, Memory, Reply, Request},
     options::Options,
     signals::leave_to_the_editor,
@@ -39,7 +40,7 @@ impl Edit {
     pub fn run(&self, options: &Options) -> Done {
         let editor = editor()?;
         options.limits().check_key(&self.path).map_err(|error| format!("{error}."))?;
-        let before = match open_if_there(options, options.namespace())? {
+        let before = match open_if_there(options, &options.namespace().name)? {
             Some(memory) => self.get(&*memory)?,
             None => None,
         };
@@ -56,6 +57,14 @@ impl Edit {
                 return Err(draft.end(&problem));
             }
         };
+        if edited.is_empty() && !text.is_empty() {
+            // There is nothing to keep, and nothing to look for.
+            return Err(Stop::Said(format!(
+                "the text is empty, so nothing was written and {0} is as it was. To be rid of it: warm-mcp forget {1}",
+                self.path,
+                shell_word(&self.path)
+            )));
+        }
         let mut out = Output::new();
         if edited == text {
             out.line(format_args!("{} is unchanged: nothing was written.", self.path))?;
@@ -83,11 +92,6 @@ impl Edit {
 
     /// Writes the text in place of the version that was edited. Says whether the memory is new.
     fn save(&self, options: &Options, before: Option<Stored>, text: String) -> Result<bool, String> {
-        if text.is_empty() {
-            return Err(
-                "the text is empty, so nothing was written; an agent's forget removes a memory.".into()
-            );
-        }
         let mut remember = Remember { text, key: Some(self.path.clone()), ..Remember::default() };
         match before {
             Some(stored) => {

@@ -3,7 +3,6 @@
 //! Owns the shapes of a copy. A target is whole or not there; that is [`target`](super::target)'s business.
 
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
     io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -15,11 +14,13 @@ use warm_engine::contract::{List, Memory as Stored};
 use super::{
     Done, Stop,
     backup::{counted, dump, seal},
+    namespaces,
     output::{Output, note},
-    store::{Access, open, other_answer, warn_of_damage},
-    target::{NewFolder, Sink},
+    store::{Access, open, open_if_there, other_answer, warn_of_damage},
+    target::{NewFolder, Sink, safe_name},
 };
 use crate::{
+    markdown,
     memory::{Memory, Reply, Request},
     options::Options,
 };
@@ -36,6 +37,9 @@ pub struct Export {
     /// Replace a file if it exists, once the new one is whole
     #[arg(long)]
     force: bool,
+    /// All namespaces: the target is a folder to make, with a folder or file for each in it
+    #[arg(long)]
+    all_namespaces: bool,
 }
 
 /// How memories are written.
@@ -61,6 +65,15 @@ impl Format {
             _ => None,
         }
     }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Markdown => "",
+            Self::Jsonl => ".jsonl",
+            Self::Json => ".json",
+            Self::Age => ".age",
+        }
+    }
 }
 
 impl Export {
@@ -68,13 +81,24 @@ impl Export {
         let named = Format::of_name(&self.target);
         let to_stdout = self.target == Path::new("-");
         let default = if to_stdout { Format::Jsonl } else { Format::Markdown };
-        let format = self.format.or(named).unwrap_or(default);
+        if self.all_namespaces {
+            return self.all(self.format.unwrap_or(default), options);
+        }
+        let chosen = self.format.or(named);
+        if chosen.is_none() && !to_stdout && self.looks_like_a_file() {
+            return Err(Stop::Said(format!(
+                "{} ends in no form that is known: .md, .jsonl, .json or .age.\nName one of these, choose a --format, \
+                 or end it with / for a folder.",
+                self.target.display()
+            )));
+        }
+        let format = chosen.unwrap_or(default);
         let memory = open(options, Access::Existing)?;
         warn_of_damage(&*memory)?;
         let memories = if format == Format::Markdown && named.is_none() && !to_stdout {
             folder(&*memory, &self.target)?
         } else {
-            self.file(&*memory, format, options)?
+            self.file(&*memory, &self.target, format, &options.namespace().name, options)?
         };
         if !to_stdout {
             let target = std::path::absolute(&self.target).unwrap_or_else(|_| self.target.clone());
@@ -82,20 +106,52 @@ impl Export {
             out.line(format_args!("Exported {} to {}.", counted(memories), target.display()))?;
             out.end()?;
         }
-        if format != Format::Age {
-            note(
-                "warm-mcp: the exported copy is outside the seal: whoever has it can read it, and what an agent \
-                 forgets stays in it. Delete it when you no longer need it.",
-            );
-        }
+        warn_of_the_copy(format);
         Ok(ExitCode::SUCCESS)
     }
 
-    fn file(&self, memory: &dyn Memory, format: Format, options: &Options) -> Result<u64, Stop> {
-        if format == Format::Age {
-            return Ok(seal(memory, &self.target, self.force, options)?.memories);
+    /// Whether the target was named as a file is, and is not a folder that is there.
+    fn looks_like_a_file(&self) -> bool {
+        let ends_as_folder = self.target.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
+        self.target.extension().is_some() && !ends_as_folder && !self.target.is_dir()
+    }
+
+    /// Writes a folder with a folder or file for each namespace.
+    fn all(&self, format: Format, options: &Options) -> Done {
+        let target = NewFolder::beside(&self.target)?;
+        let mut done = Vec::new();
+        for name in namespaces::all(options)? {
+            let Some(memory) = open_if_there(options, &name)? else { continue };
+            warn_of_damage(&*memory)?;
+            let place = target.place(&(safe_name(&name) + format.extension()));
+            let memories = match format {
+                Format::Markdown => folder(&*memory, &place)?,
+                format => self.file(&*memory, &place, format, &name, options)?,
+            };
+            done.push(format!("  {name}: {}", counted(memories)));
         }
-        let mut sink = Sink::open(&self.target, self.force)?;
+        target.finish()?;
+        let target = std::path::absolute(&self.target).unwrap_or_else(|_| self.target.clone());
+        let mut out = Output::new();
+        out.line(format_args!("Exported to {}:", target.display()))?;
+        done.into_iter().try_for_each(|line| out.line(line))?;
+        out.end()?;
+        warn_of_the_copy(format);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn file(
+        &self,
+        memory: &dyn Memory,
+        target: &Path,
+        format: Format,
+        namespace: &str,
+        options: &Options,
+    ) -> Result<u64, Stop> {
+        if format == Format::Age {
+            return Ok(seal(memory, target, self.force, namespace, options)?.memories);
+        }
+        let mut sink = Sink::open(target, self.force)?;
         let blame = sink.blame();
         let mut first = true;
         let memories = dump(memory, |stored| {
@@ -110,6 +166,15 @@ impl Export {
     }
 }
 
+fn warn_of_the_copy(format: Format) {
+    if format != Format::Age {
+        note(
+            "warm-mcp: the exported copy is outside the seal: whoever has it can read it, and what an agent \
+             forgets stays in it. Delete it when you no longer need it.",
+        );
+    }
+}
+
 /// Writes one memory of several in one file.
 fn write(out: &mut impl Write, format: Format, stored: &Stored, first: bool) -> std::io::Result<()> {
     match format {
@@ -117,11 +182,7 @@ fn write(out: &mut impl Write, format: Format, stored: &Stored, first: bool) -> 
             out.write_all(if first { b"[\n" } else { b",\n" })?;
             Ok(serde_json::to_writer(out, stored)?)
         }
-        Format::Markdown => {
-            let between = if first { "" } else { "\n" };
-            let newline = if stored.text.ends_with('\n') { "" } else { "\n" };
-            write!(out, "{between}# {}\n\n{}{newline}", stored.key, stored.text)
-        }
+        Format::Markdown => out.write_all(markdown::section(stored, first).as_bytes()),
         Format::Jsonl | Format::Age => {
             serde_json::to_writer(&mut *out, stored)?;
             out.write_all(b"\n")
@@ -136,7 +197,7 @@ fn folder(memory: &dyn Memory, target: &Path) -> Result<u64, Stop> {
     let memories = dump(memory, |stored| {
         let name = match stored.key.strip_prefix("/memories/") {
             Some(path) => PathBuf::from(path),
-            None => Path::new(&others).join(file_name(&stored.key)),
+            None => Path::new(&others).join(safe_name(&stored.key) + ".md"),
         };
         folder.write(&name, stored.text.as_bytes())
     })?;
@@ -155,43 +216,5 @@ fn folder_for_others(memory: &dyn Memory) -> Result<String, Stop> {
             Reply::List(_) => number += 1,
             _ => return Err(other_answer().into()),
         }
-    }
-}
-
-/// Longest name that is written whole: file systems take 255 bytes.
-const LONGEST_NAME: usize = 200;
-
-/// A file name for a key: what a file system may not take is percent-encoded.
-fn file_name(key: &str) -> String {
-    let mut name = String::with_capacity(key.len());
-    for (at, c) in key.char_indices() {
-        if c.is_control() || "/\\%:*?\"<>|".contains(c) || (at == 0 && c == '.') {
-            c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| name += &format!("%{byte:02X}"));
-        } else {
-            name.push(c);
-        }
-    }
-    if name.len() > LONGEST_NAME {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        let cut = (0..=LONGEST_NAME).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
-        name.truncate(cut);
-        name += &format!("~{:016x}", hasher.finish());
-    }
-    name + ".md"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_becomes_one_name_that_every_file_system_takes() {
-        assert_eq!(file_name("plain key"), "plain key.md");
-        assert_eq!(file_name("ü/a%b:c"), "ü%2Fa%25b%3Ac.md");
-        assert_eq!(file_name(".hidden.."), "%2Ehidden...md");
-        let long = |last: char| file_name(&format!("{}{last}", "/".repeat(239)));
-        assert!(long('a').len() < 255 && long('a') != long('b'));
-        assert!(file_name(&"語".repeat(80)).len() < 255);
     }
 }

@@ -48,7 +48,7 @@ pub struct Import {
     replace: bool,
     /// Say what would be done, and do nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 /// A file to take in, and the memory that it becomes.
@@ -90,7 +90,7 @@ impl Import {
     pub fn run(&self, options: &Options) -> Done {
         let mut report = Report::default();
         let candidates = self.candidates(&mut report);
-        let memory = open_if_there(options, options.namespace())?;
+        let memory = open_if_there(options, &options.namespace().name)?;
         let limits = match &memory {
             Some(memory) => stats(&**memory)?.limits,
             None => options.limits(),

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use warm_engine::contract::{self, CommandLimits, Get, Recalled};
 
 use super::{
@@ -28,13 +29,25 @@ pub struct View {
     /// Begin at this line of a file
     #[arg(long, value_name = "LINE", value_parser = clap::value_parser!(i64).range(1..))]
     from: Option<i64>,
+    /// Instead of the text: title, tags, metadata, times and version of a memory, as one JSON object
+    #[arg(long, conflicts_with = "from")]
+    details: bool,
 }
 
 impl View {
     pub fn run(&self, options: &Options) -> Done {
         let memory = open(options, Access::Existing)?;
         let mut out = Output::new();
-        if is_tree_path(&self.path) {
+        if self.details {
+            let Reply::Get(stored) = memory.call(Request::Get(Get { key: self.path.clone() }))? else {
+                return Err(other_answer().into());
+            };
+            let mut details = serde_json::json!(stored);
+            if let Some(fields) = details.as_object_mut() {
+                fields.remove("text");
+            }
+            out.line(json(&details)?)?;
+        } else if is_tree_path(&self.path) {
             let path = self.path.trim_end_matches('/').to_owned();
             let view_range = self.from.map(|from| vec![from, -1]);
             let view = contract::Command::View { path, view_range };
@@ -83,6 +96,12 @@ pub struct Recall {
     /// Only memories changed before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
+    /// Only memories whose metadata fits, as in '{"team": "ops", "n": {"gte": 1}}'
+    #[arg(long, value_name = "JSON")]
+    filter: Option<String>,
+    /// Most characters of all excerpts together
+    #[arg(long, value_name = "N")]
+    max_chars: Option<u64>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -98,6 +117,8 @@ impl Recall {
             tags: self.tags.clone(),
             since: self.since.clone(),
             until: self.until.clone(),
+            filter: self.filter.as_deref().map(filter).transpose()?,
+            max_chars: self.max_chars,
             ..contract::Recall::default()
         };
         let Reply::Recall(found) = memory.call(Request::Recall(request))? else {
@@ -128,6 +149,9 @@ fn show(found: &Recalled, out: &mut Output) -> Result<(), Stop> {
         if let Some(title) = &hit.title {
             out.line(format_args!("   {title}"))?;
         }
+        if !hit.tags.is_empty() {
+            out.line(format_args!("   tags: {}", hit.tags.join(", ")))?;
+        }
         for line in hit.excerpt.lines() {
             out.line(format_args!("   {line}"))?;
         }
@@ -153,6 +177,12 @@ pub struct List {
     /// Only memories changed before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
+    /// Only memories whose metadata fits, as in '{"team": "ops", "n": {"gte": 1}}'
+    #[arg(long, value_name = "JSON")]
+    filter: Option<String>,
+    /// Show title and tags too
+    #[arg(long, conflicts_with = "json")]
+    long: bool,
     /// The last changed first, instead of by name
     #[arg(long)]
     recent: bool,
@@ -165,6 +195,7 @@ impl List {
     pub fn run(&self, options: &Options) -> Done {
         let memory = open(options, Access::Existing)?;
         let mut out = Output::new();
+        let filter = self.filter.as_deref().map(filter).transpose()?;
         let mut cursor = None;
         loop {
             let page = contract::List {
@@ -172,10 +203,10 @@ impl List {
                 tag: self.tag.clone(),
                 since: self.since.clone(),
                 until: self.until.clone(),
+                filter: filter.clone(),
                 order: self.recent.then_some(contract::ListOrder::Recent),
                 limit: Some(PAGE.min(options.limits().max_page)),
                 cursor,
-                ..contract::List::default()
             };
             let Reply::List(page) = memory.call(Request::List(page))? else {
                 return Err(other_answer().into());
@@ -185,6 +216,14 @@ impl List {
                     out.line(json(listed)?)?;
                 } else {
                     out.line(format_args!("{:<24} {:>8} {}", listed.updated_at, listed.bytes, listed.key))?;
+                    if self.long {
+                        for line in [listed.title.clone(), Some(listed.tags.join(", "))].into_iter().flatten()
+                        {
+                            if !line.is_empty() {
+                                out.line(format_args!("{:34}{line}", ""))?;
+                            }
+                        }
+                    }
                 }
             }
             cursor = page.next_cursor;
@@ -195,6 +234,15 @@ impl List {
         out.end()?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// A filter as it was typed.
+fn filter(text: &str) -> Result<Map<String, Value>, Stop> {
+    serde_json::from_str(text).map_err(|error| {
+        Stop::Said(format!(
+            "--filter takes a JSON object, such as '{{\"team\": \"ops\"}}': {error}. Put it in single quotes."
+        ))
+    })
 }
 
 fn json(value: &impl Serialize) -> Result<String, Stop> {

@@ -7,8 +7,10 @@
 mod backup;
 mod edit;
 mod export;
+mod forget;
 mod import;
 mod look;
+mod namespaces;
 mod output;
 mod restore;
 mod store;
@@ -29,8 +31,12 @@ pub enum Command {
     Recall(look::Recall),
     /// List memories by name
     List(look::List),
+    /// List the namespaces that have a store
+    Namespaces(namespaces::List),
     /// Change a memory in your editor ($VISUAL or $EDITOR)
     Edit(edit::Edit),
+    /// Forget memories for good
+    Forget(forget::Forget),
     /// Take Markdown and text files into the memory tree
     Import(import::Import),
     /// Write all memories of the namespace to a folder or file that others can read
@@ -39,6 +45,23 @@ pub enum Command {
     Backup(backup::Backup),
     /// Put the memories of a backup back
     Restore(restore::Restore),
+}
+
+impl Command {
+    /// Whether it may change a store.
+    fn writes(&self) -> bool {
+        match self {
+            Self::View(_)
+            | Self::Recall(_)
+            | Self::List(_)
+            | Self::Namespaces(_)
+            | Self::Export(_)
+            | Self::Backup(_) => false,
+            Self::Edit(_) | Self::Forget(_) => true,
+            Self::Import(import) => !import.dry_run,
+            Self::Restore(restore) => !restore.dry_run,
+        }
+    }
 }
 
 /// Why a command ended early.
@@ -67,11 +90,19 @@ pub type Done = Result<ExitCode, Stop>;
 /// Runs a command to its end.
 pub fn run(command: &Command, options: &Options) -> ExitCode {
     signals::survive_full_files();
+    if options.offer.read_only && command.writes() {
+        output::note(
+            "warm-mcp: --read-only (WARM_MCP_READ_ONLY) forbids this command, which would write: leave it out.",
+        );
+        return ExitCode::FAILURE;
+    }
     let done = match command {
         Command::View(view) => view.run(options),
         Command::Recall(recall) => recall.run(options),
         Command::List(list) => list.run(options),
+        Command::Namespaces(list) => list.run(options),
         Command::Edit(edit) => edit.run(options),
+        Command::Forget(forget) => forget.run(options),
         Command::Import(import) => import.run(options),
         Command::Export(export) => export.run(options),
         Command::Backup(backup) => backup.run(options),

@@ -4,7 +4,7 @@
 //! name is left as it is unless told otherwise, so running it again changes nothing.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, BufReader, Seek},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     memory::{Failure, Memory, Reply, Request},
+    namespaces::options::Namespace,
     options::Options,
 };
 
@@ -39,7 +40,7 @@ const BATCH_MEMORIES: usize = 256;
                   All of the backup is checked before the first is written."
 )]
 pub struct Restore {
-    /// The backup; - is stdin
+    /// The backup, or a folder of backups; - is stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Replace what the store has under the same name with other contents
@@ -47,28 +48,57 @@ pub struct Restore {
     replace: bool,
     /// Say what would be done, and do nothing
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl Restore {
     pub fn run(&self, options: &Options) -> Done {
+        if !self.file.is_dir() {
+            return self.one(options);
+        }
+        if options.namespace().is_chosen() {
+            return Err(Stop::Said(format!(
+                "{} is a folder, whose backups go to the namespaces that they are of: leave --namespace and --project \
+                 out, or name one file.",
+                self.file.display()
+            )));
+        }
+        let files = fs::read_dir(&self.file).map_err(|error| self.unreadable(&error))?;
+        let files = files.flatten().map(|entry| entry.path());
+        let mut files: Vec<_> =
+            files.filter(|path| path.extension().is_some_and(|kind| kind == "age")).collect();
+        files.sort_unstable();
+        if files.is_empty() {
+            return Err(self.unreadable(&io::Error::other("no .age file is in it")));
+        }
+        // Each is checked whole before it is written, and one that is not leaves the others as they were put back.
+        for file in files {
+            Self { file, ..self.clone() }.one(options)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn one(&self, options: &Options) -> Done {
         let key = archive_key(&options.vault()?)?;
         let file = self.open()?;
         let mut archive = self.reader(&key, &file, options).map_err(unchanged)?;
         while self.next(&mut archive).map_err(unchanged)?.is_some() {}
-        let namespace = options.chosen_namespace().unwrap_or(archive.namespace()).to_owned();
+        let namespace = match options.namespace() {
+            chosen if chosen.is_chosen() => chosen.clone(),
+            _ => Namespace::named(archive.namespace()),
+        };
         let made = archive.created_at().to_owned();
         drop(archive);
         (&file).rewind().map_err(|error| self.unreadable(&error))?;
         let mut archive = self.reader(&key, &file, options)?;
         let done = if self.dry_run {
-            let memory = open_if_there(options, &namespace)?;
+            let memory = open_if_there(options, &namespace.name)?;
             self.look(&mut archive, memory.as_deref())?
         } else {
             let memory = open_namespace(options, &namespace, Access::Create)?;
             self.write(&mut archive, &*memory)?
         };
-        self.report(&done, &namespace, &made)?;
+        self.report(&done, &namespace.name, &made)?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -9,7 +9,7 @@ use warm_engine::{ArchiveKey, OpenError, Vault, VaultOptions, contract::Stats};
 use super::{Stop, output::note};
 use crate::{
     memory::{Failure, Memory, Reply, Request},
-    namespaces::Namespaces,
+    namespaces::{Namespaces, options::Namespace},
     options::Options,
     serve::first_start,
     shared::SharedMemory,
@@ -30,10 +30,14 @@ pub fn open(options: &Options, access: Access) -> Result<Arc<dyn Memory>, String
 }
 
 /// The memory of a namespace.
-pub fn open_namespace(options: &Options, namespace: &str, access: Access) -> Result<Arc<dyn Memory>, String> {
+pub fn open_namespace(
+    options: &Options,
+    namespace: &Namespace,
+    access: Access,
+) -> Result<Arc<dyn Memory>, String> {
     match access {
         Access::Existing => {
-            let memory = open_if_there(options, namespace)?;
+            let memory = open_if_there(options, &namespace.name)?;
             memory.map_or_else(|| Err(nothing_stored(options, namespace)), Ok)
         }
         Access::Create => {
@@ -41,7 +45,7 @@ pub fn open_namespace(options: &Options, namespace: &str, access: Access) -> Res
             if vault.created() {
                 note(first_start(&vault));
             }
-            let opened = Namespaces::open(vault, options.limits(), namespace.to_owned(), false);
+            let opened = Namespaces::open(vault, options.limits(), namespace.clone(), false, 1);
             let namespaces = opened.map_err(|error| error.to_string())?;
             namespaces.memory(None).map_err(|failure| failure.message)
         }
@@ -59,11 +63,14 @@ pub fn open_if_there(options: &Options, namespace: &str) -> Result<Option<Arc<dy
     Ok(memory.map(|memory| Arc::new(memory) as Arc<dyn Memory>))
 }
 
-fn nothing_stored(options: &Options, namespace: &str) -> String {
+fn nothing_stored(options: &Options, namespace: &Namespace) -> String {
     let dir = options.data_dir().map_or_else(|problem| problem, |dir| dir.display().to_string());
     format!(
-        "nothing is stored yet in {dir}, namespace {namespace}: a store is made when a client first starts \
-         warm-mcp, and by import, restore and edit.\nIf there should be one, check --data-dir and --namespace."
+        "nothing is stored yet in {dir}, namespace {} ({}): a store is made when a client first starts \
+         warm-mcp, and by import, restore and edit.\nIf there should be one, check --data-dir and --namespace.{}",
+        namespace.name,
+        namespace.why(),
+        namespace.when_moved().map_or_else(String::new, |hint| format!("\n{hint}.")),
     )
 }
 

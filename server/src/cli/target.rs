@@ -8,6 +8,7 @@ use std::{
     error::Error,
     ffi::OsStr,
     fs::{self, File},
+    hash::{DefaultHasher, Hash, Hasher},
     io::{self, BufWriter, IsTerminal, Stdout, Write},
     path::{Path, PathBuf},
 };
@@ -179,6 +180,11 @@ impl NewFolder {
         Ok(Self { temporary, path, _lock: lock })
     }
 
+    /// Where something in it is made.
+    pub fn place(&self, name: &str) -> PathBuf {
+        self.temporary.path().join(name)
+    }
+
     /// Writes a file; `name` is relative. A name that is there already is refused.
     pub fn write(&self, name: &Path, contents: &[u8]) -> Result<(), Stop> {
         let at = self.temporary.path().join(name);
@@ -284,4 +290,42 @@ fn cant_write(path: &Path, error: &io::Error) -> Stop {
          Check that the folder is yours and that the disk has room, then run it again.",
         path.display()
     ))
+}
+
+/// Longest name that is written whole: file systems take 255 bytes.
+const LONGEST_NAME: usize = 200;
+
+/// A name of a file or folder for a key or a namespace: what a file system may not take is percent-encoded.
+pub fn safe_name(key: &str) -> String {
+    let mut name = String::with_capacity(key.len());
+    for (at, c) in key.char_indices() {
+        if c.is_control() || "/\\%:*?\"<>|".contains(c) || (at == 0 && c == '.') {
+            c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| name += &format!("%{byte:02X}"));
+        } else {
+            name.push(c);
+        }
+    }
+    if name.len() > LONGEST_NAME {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let cut = (0..=LONGEST_NAME).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
+        name.truncate(cut);
+        name += &format!("~{:016x}", hasher.finish());
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_becomes_one_name_that_every_file_system_takes() {
+        assert_eq!(safe_name("plain key"), "plain key");
+        assert_eq!(safe_name("ü/a%b:c"), "ü%2Fa%25b%3Ac");
+        assert_eq!(safe_name(".hidden.."), "%2Ehidden..");
+        let long = |last: char| safe_name(&format!("{}{last}", "/".repeat(239)));
+        assert!(long('a').len() < 250 && long('a') != long('b'));
+        assert!(safe_name(&"語".repeat(80)).len() < 250);
+    }
 }

@@ -8,10 +8,12 @@
 //! |---|---|
 //! | `/mcp` | the Model Context Protocol (streamable HTTP) |
 //! | `/health` | 200 while the process runs |
-//! | `/ready` | 200 once the default namespace can be served, else 503 |
+//! | `/ready` | 200 while the default namespace can be read and written, else 503 |
 
 mod guard;
+mod message;
 pub mod options;
+mod sessions;
 
 use std::{
     convert::Infallible,
@@ -27,14 +29,18 @@ use hyper::{
     Method, Request, Response, StatusCode,
     body::{Body as _, Bytes, Incoming},
     header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER},
+    server::conn::http1,
     service::service_fn,
 };
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto, graceful::GracefulShutdown},
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
 };
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+use rmcp::{
+    model::ServerJsonRpcMessage,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
 };
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -49,15 +55,23 @@ use crate::{
     service::Service,
 };
 use guard::{Guard, Refused};
+use message::{Message, Way};
 use options::Listen;
+use sessions::Sessions;
 
 /// Most connections at once; one more waits to be accepted.
 const MOST_CONNECTIONS: usize = 1_024;
 /// Most requests in progress at once; one more is told to try again.
 const MOST_REQUESTS: usize = 256;
+/// Most streams that wait for notices; they leave room for requests, which come on connections of their own.
+const MOST_STREAMS: usize = MOST_CONNECTIONS / 2;
 /// How long a client may take to send its headers, and how long its body.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// Bodies up to this length, in bytes, are read beside any number of others; of longer ones, and of those that do not
+/// say how long they are, so many at once, so that all together take up little room.
+const SHORT_BODY: u64 = 64 << 10;
+const LONG_BODIES: usize = 8;
 /// Longest headers, all together, in bytes.
 const LONGEST_HEADERS: usize = 32 << 10;
 /// How long requests in progress may keep the server from ending.
@@ -65,28 +79,33 @@ const PARTING: Duration = Duration::from_secs(5);
 /// After a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Says which session a request is of.
+const SESSION: &str = "mcp-session-id";
+
 type Body = BoxBody<Bytes, Infallible>;
 type Mcp = StreamableHttpService<Handler, LocalSessionManager>;
 
 /// What every connection is served from.
 struct Server {
     mcp: Mcp,
+    /// For requests of the handshake revisions that come without a session.
+    alone: Mcp,
     service: Arc<Service>,
     guard: Guard,
+    sessions: Sessions,
     requests: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    long_bodies: Arc<Semaphore>,
     longest_body: usize,
 }
 
 /// Serves until it is told to stop. Errors are for a person to read.
 pub async fn serve(
     service: Arc<Service>,
-    listen: Listen,
+    (listen, listener): (Listen, std::net::TcpListener),
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), String> {
-    let bound = TcpListener::bind(listen.bind).await;
-    let listener = bound.map_err(|error| {
-        format!("can't listen on {}: {error}.\nChoose another address with --bind ADDRESS:PORT.", listen.bind)
-    })?;
+    let listener = TcpListener::from_std(listener).map_err(|error| format!("can't listen: {error}."))?;
     let address = listener.local_addr().map_err(|error| format!("the address is not known: {error}."))?;
     let ending = CancellationToken::new();
     let server = Arc::new(Server::new(service, listen, address, ending.clone()));
@@ -97,6 +116,7 @@ pub async fn serve(
         );
     }
     println!("warm-mcp listening on http://{address}/mcp");
+    make_room();
     let graceful = GracefulShutdown::new();
     let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut stop = pin!(stopped.wait_for(|stopped| *stopped));
@@ -114,13 +134,35 @@ pub async fn serve(
         }
     }
     drop(listener);
-    // What is in progress is answered; then the streams that wait for nothing in particular end.
-    let all = u32::try_from(MOST_REQUESTS).unwrap_or(u32::MAX);
-    let _ = timeout(PARTING, server.requests.acquire_many(all)).await;
+    server.service.ending.cancel();
+    // What is in progress is answered, and who listens is told that this is the end; then the streams of sessions end.
+    let answered = async {
+        let _requests = server.requests.acquire_many(MOST_REQUESTS as u32).await;
+        let _streams = server.streams.acquire_many(MOST_CONNECTIONS as u32).await;
+    };
+    let _ = timeout(PARTING, answered).await;
     ending.cancel();
     let _ = timeout(PARTING, graceful.shutdown()).await;
     Ok(())
 }
+
+/// Lets this process have a file open for each connection, besides those of its stores: some systems allow as few as
+/// 256 unless they are asked.
+#[cfg(unix)]
+fn make_room() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let wanted = 4 * MOST_CONNECTIONS as u64;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let granted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if current.is_some_and(|current| current < granted)
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(granted), maximum })
+    {
+        tracing::warn!(%error, "fewer files may be open than there may be connections");
+    }
+}
+
+#[cfg(not(unix))]
+fn make_room() {}
 
 /// The next connection, once there is room for it.
 async fn accept(
@@ -143,14 +185,28 @@ impl Server {
             .disable_allowed_origins()
             .with_max_request_body_bytes(longest_body)
             .with_cancellation_token(ending);
-        let of_session = Arc::clone(&service);
-        let mcp = Mcp::new(
-            move || Ok(Handler::new(Arc::clone(&of_session))),
-            Arc::new(LocalSessionManager::default()),
-            config,
-        );
+        let sessions = Sessions::default();
+        let mcp = |handler: fn(Arc<Service>) -> Handler, manager, config| {
+            let service = Arc::clone(&service);
+            let handler = move || Ok(handler(Arc::clone(&service)));
+            Mcp::new(handler, manager, config)
+        };
+        let none = Arc::new(LocalSessionManager::default());
+        let alone = mcp(Handler::for_one_request, none, config.clone().with_legacy_session_mode(false));
+        let mcp = mcp(Handler::new, Arc::clone(&sessions.manager), config);
         let guard = Guard::new(listen, address);
-        Self { mcp, service, guard, requests: Arc::new(Semaphore::new(MOST_REQUESTS)), longest_body }
+        let (requests, streams) = (Semaphore::new(MOST_REQUESTS), Semaphore::new(MOST_STREAMS));
+        Self {
+            mcp,
+            alone,
+            service,
+            guard,
+            sessions,
+            requests: Arc::new(requests),
+            streams: Arc::new(streams),
+            long_bodies: Arc::new(Semaphore::new(LONG_BODIES)),
+            longest_body,
+        }
     }
 
     fn connect(
@@ -164,16 +220,12 @@ impl Server {
             let server = Arc::clone(&server);
             async move { Ok::<_, Infallible>(server.answer(request).await) }
         });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
+        // Only HTTP/1.1: there the time for the headers also bounds a connection that says nothing.
+        let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEADERS_WITHIN)
             .max_buf_size(LONGEST_HEADERS)
-            .http2()
-            .timer(TokioTimer::new())
-            .max_header_list_size(LONGEST_HEADERS as u32);
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+            .serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -228,44 +280,56 @@ impl Server {
         let asked = tokio::task::spawn_blocking(move || {
             service.namespaces.memory(None).and_then(|memory| memory.call(Asked::Stats))
         });
-        matches!(asked.await, Ok(Ok(Reply::Stats(_))))
+        matches!(asked.await, Ok(Ok(Reply::Stats(stats))) if stats.refuses_writes.is_none())
     }
 
     async fn mcp(&self, request: Request<Incoming>) -> Response<Body> {
-        // A stream that only waits for notices takes up no place.
-        let place = if request.method() == Method::POST {
-            match Arc::clone(&self.requests).try_acquire_owned() {
-                Ok(place) => Some(place),
-                Err(_) => {
-                    let mut busy = said(
-                        StatusCode::SERVICE_UNAVAILABLE,
-                        "too many requests are in progress: try again in a moment\n",
-                    );
-                    busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-                    return busy;
+        // A stream that only waits for notices takes up no place of a request.
+        let place = match *request.method() {
+            Method::GET => self.place_of_a_stream(),
+            _ => place(&self.requests, "too many requests are in progress: try again in a moment\n"),
+        };
+        let mut place = match place {
+            Ok(place) => place,
+            Err(busy) => return busy,
+        };
+        let (mut head, body) = request.into_parts();
+        let (body, _long) = match self.body(body).await {
+            Ok(body) => body,
+            Err(refused) => return refused,
+        };
+        let mut served = &self.mcp;
+        if head.method == Method::POST {
+            let message = Message::read(&body);
+            match message.and_then(|message| Ok((message.way(&mut head.headers)?, message.listens()))) {
+                Err(refused) => return refused_message(refused),
+                Ok((way, listens)) => {
+                    if way == Way::Alone {
+                        served = &self.alone;
+                    }
+                    if listens {
+                        place = match self.place_of_a_stream() {
+                            Ok(place) => place,
+                            Err(busy) => return busy,
+                        };
+                    }
                 }
             }
-        } else {
-            None
-        };
-        let too_long = || {
-            let message =
-                format!("the request is longer than {} bytes: send less at once\n", self.longest_body);
-            said(StatusCode::PAYLOAD_TOO_LARGE, message)
-        };
-        let (head, body) = request.into_parts();
-        // What says so itself need not be read.
-        if body.size_hint().lower() > self.longest_body as u64 {
-            return too_long();
         }
-        let body = match timeout(BODY_WITHIN, Limited::new(body, self.longest_body).collect()).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => return too_long(),
-            Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the request's body could not be read\n"),
-            Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the request's body took too long\n"),
-        };
         let ends_session = head.method == Method::DELETE;
-        let mut answer = self.mcp.handle(Request::from_parts(head, Full::new(body))).await;
+        let session = head.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        if let Some(session) = &session {
+            self.sessions.used(session);
+        }
+        let mut answer = served.handle(Request::from_parts(head, Full::new(body))).await;
+        match (&session, answer.headers().get(SESSION).and_then(|id| id.to_str().ok())) {
+            (None, Some(opened)) => self.sessions.opened(opened).await,
+            // It ended while it was asked.
+            (Some(session), _) if answer.status().is_server_error() && !self.sessions.has(session).await => {
+                return said(StatusCode::NOT_FOUND, "this session has ended: open a new one\n");
+            }
+            _ => {}
+        }
         if ends_session && answer.status() == StatusCode::ACCEPTED {
             // It has ended, and not only been accepted to: some clients take the one for a failure.
             *answer.status_mut() = StatusCode::NO_CONTENT;
@@ -278,6 +342,36 @@ impl Server {
             })
             .boxed()
         })
+    }
+
+    fn place_of_a_stream(&self) -> Result<OwnedSemaphorePermit, Response<Body>> {
+        place(&self.streams, "too many streams wait for notices: try again when some have ended\n")
+    }
+
+    /// The whole body of a request and, if it may be long, its place among such; or what to answer instead.
+    async fn body(&self, body: Incoming) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Response<Body>> {
+        let too_long = || {
+            let message =
+                format!("the request is longer than {} bytes: send less at once\n", self.longest_body);
+            said(StatusCode::PAYLOAD_TOO_LARGE, message)
+        };
+        // What says so itself need not be read.
+        if body.size_hint().lower() > self.longest_body as u64 {
+            return Err(too_long());
+        }
+        let read = async {
+            let place = match body.size_hint().upper() {
+                Some(length) if length <= SHORT_BODY => None,
+                _ => Arc::clone(&self.long_bodies).acquire_owned().await.ok(),
+            };
+            Limited::new(body, self.longest_body).collect().await.map(|body| (body.to_bytes(), place))
+        };
+        match timeout(BODY_WITHIN, read).await {
+            Ok(Ok(read)) => Ok(read),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_long()),
+            Ok(Err(_)) => Err(said(StatusCode::BAD_REQUEST, "the request's body could not be read\n")),
+            Err(_) => Err(said(StatusCode::REQUEST_TIMEOUT, "the request's body took too long\n")),
+        }
     }
 }
 
@@ -305,11 +399,28 @@ impl Route {
     }
 }
 
+/// One of a number of places, or what to answer where all are taken.
+fn place(places: &Arc<Semaphore>, all_taken: &'static str) -> Result<OwnedSemaphorePermit, Response<Body>> {
+    Arc::clone(places).try_acquire_owned().map_err(|_| {
+        let mut busy = said(StatusCode::SERVICE_UNAVAILABLE, all_taken);
+        busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        busy
+    })
+}
+
 fn refusal(refused: Refused) -> Response<Body> {
     let mut answer = said(refused.status(), format!("{refused}\n"));
     if let Refused::Token = refused {
         answer.headers_mut().insert(hyper::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    answer
+}
+
+/// An error of the protocol, as a client reads it.
+fn refused_message(refused: message::Refused) -> Response<Body> {
+    let error = ServerJsonRpcMessage::error(refused.error, refused.id);
+    let mut answer = said(refused.status, serde_json::to_vec(&error).unwrap_or_default());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 

@@ -3,15 +3,19 @@
 //! Owns the rules that keep it safe by default: it listens on loopback unless it is told otherwise in so many
 //! words and has a token. The token comes from the environment alone, since a command line is for all to see.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 
 use clap::{Args, ValueEnum};
 use sha2::{Digest, Sha256};
+
+use crate::options::{Chosen, or_empty};
 
 /// Where the token comes from.
 const TOKEN: &str = "WARM_MCP_TOKEN";
 /// Fewer characters can be guessed.
 const SHORTEST_TOKEN: usize = 16;
+
+const DEFAULT_BIND: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8765));
 
 /// How clients reach the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -27,19 +31,25 @@ pub enum Transport {
 #[derive(Args)]
 #[command(next_help_heading = "Serving over HTTP")]
 pub struct HttpOptions {
-    /// How clients reach the server
-    #[arg(long, global = true, value_enum, default_value = "stdio", env = "WARM_MCP_TRANSPORT")]
-    pub transport: Transport,
+    /// How clients reach the server: stdio or http [default: stdio]
+    #[arg(
+        long,
+        global = true,
+        value_name = "TRANSPORT",
+        env = "WARM_MCP_TRANSPORT",
+        value_parser = or_empty(transport)
+    )]
+    transport: Option<Chosen<Transport>>,
 
-    /// Where to listen; port 0 picks a free one
+    /// Where to listen; port 0 picks a free one [default: 127.0.0.1:8765]
     #[arg(
         long,
         global = true,
         value_name = "ADDRESS:PORT",
-        default_value = "127.0.0.1:8765",
-        env = "WARM_MCP_BIND"
+        env = "WARM_MCP_BIND",
+        value_parser = or_empty(address)
     )]
-    bind: SocketAddr,
+    bind: Option<Chosen<SocketAddr>>,
 
     /// A host name that clients may use besides the loopback ones; may be repeated
     #[arg(long, global = true, value_name = "HOST", env = "WARM_MCP_ALLOW_HOST", value_delimiter = ',')]
@@ -54,6 +64,14 @@ pub struct HttpOptions {
     allow_remote: bool,
 }
 
+fn transport(text: &str) -> Result<Transport, String> {
+    Transport::from_str(text, false).map_err(|_| "give stdio or http".to_owned())
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "give an address and a port, such as 127.0.0.1:8765 or [::1]:8765".to_owned())
+}
+
 /// Where to listen and whom to answer.
 pub struct Listen {
     pub bind: SocketAddr,
@@ -65,7 +83,26 @@ pub struct Listen {
     pub token: Option<[u8; 32]>,
 }
 
+impl Listen {
+    /// Takes the address, so that one that is taken is known before anything else is done.
+    pub fn bind(&self) -> Result<TcpListener, String> {
+        let bound = TcpListener::bind(self.bind);
+        let bound = bound.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+        bound.map_err(|error| {
+            format!(
+                "can't listen on {}: {error}.\nChoose another address with --bind ADDRESS:PORT.",
+                self.bind
+            )
+        })
+    }
+}
+
 impl HttpOptions {
+    /// How clients reach the server.
+    pub fn transport(&self) -> Transport {
+        self.transport.flatten().unwrap_or_default()
+    }
+
     /// What was chosen, if it is safe. Errors are for a person to read.
     pub fn listen(&self) -> Result<Listen, String> {
         self.with_token(std::env::var_os(TOKEN))
@@ -75,30 +112,34 @@ impl HttpOptions {
         // A set-up form may leave the variable set but empty, which means that none was chosen.
         let token = token.filter(|token| !token.is_empty());
         let token = token.map(|token| usable(&token.to_string_lossy())).transpose()?;
-        if !self.bind.ip().is_loopback() {
+        let bind = self.bind.flatten().unwrap_or(DEFAULT_BIND);
+        if !bind.ip().is_loopback() {
             if !self.allow_remote {
                 return Err(format!(
                     "{} can be reached from other machines.\n\
                      Add --allow-remote and set {TOKEN} if that is meant, or bind to 127.0.0.1.",
-                    self.bind
+                    bind
                 ));
             }
             if token.is_none() {
                 return Err(format!(
                     "{} can be reached from other machines, and no token is demanded.\n\
                      Set {TOKEN} to at least {SHORTEST_TOKEN} random characters.",
-                    self.bind
+                    bind
                 ));
             }
         }
-        let lower = |names: &[String]| names.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+        let lower = |names: &[String]| {
+            let names = names.iter().map(|name| name.trim().to_ascii_lowercase());
+            names.filter(|name| !name.is_empty()).collect()
+        };
         let origins: Vec<String> = lower(&self.allow_origin);
         if let Some(origin) = origins.iter().find(|origin| !is_origin(origin)) {
             return Err(format!(
                 "--allow-origin {origin} is no origin.\nGive scheme and host, such as https://example.com."
             ));
         }
-        Ok(Listen { bind: self.bind, hosts: lower(&self.allow_host), origins, token })
+        Ok(Listen { bind, hosts: lower(&self.allow_host), origins, token })
     }
 }
 
@@ -128,9 +169,9 @@ mod tests {
 
     fn listen(bind: &str, allow_remote: bool, token: Option<&str>) -> Result<Listen, String> {
         let options = HttpOptions {
-            transport: Transport::Http,
-            bind: bind.parse().unwrap(),
-            allow_host: vec!["Memory.Example".into()],
+            transport: Some(Some(Transport::Http)),
+            bind: Some(Some(bind.parse().unwrap())),
+            allow_host: vec!["Memory.Example".into(), String::new()],
             allow_origin: vec!["https://Example.com".into()],
             allow_remote,
         };

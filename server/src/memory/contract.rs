@@ -1,12 +1,16 @@
 //! What every [`Memory`] promises, as a suite that each implementation runs.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use warm_engine::contract::{
-    Command, CommandLimits, ErrorCode, Export, Forget, Get, List, ListOrder, Recall, RecallMode, Remember,
-    Restore,
+    ChangesSince, Command, CommandLimits, ErrorCode, Export, Forget, Get, List, ListOrder, Recall,
+    RecallMode, Remember, Restore, Suggest, SuggestWhat,
 };
 
-use super::{Memory, Reply, Request};
+use super::{LONGEST_WAIT, Memory, Reply, Request};
+
+const NOW: Duration = Duration::ZERO;
 
 /// A reply without what differs from one store to the next: versions, times and sizes on disk.
 fn told(reply: &Reply) -> Value {
@@ -95,8 +99,15 @@ fn requests() -> Vec<Request> {
         Request::Restore(restore("/memories/../x", "a name that is none")),
         Request::Get(Get { key: "garage".into() }),
         Request::Damaged,
+        suggest(SuggestWhat::Keys, "ga"),
+        suggest(SuggestWhat::Tags, ""),
+        suggest(SuggestWhat::Prefixes, &"x".repeat(10_000)),
         Request::Stats,
     ]
+}
+
+fn suggest(what: SuggestWhat, begun: &str) -> Request {
+    Request::Suggest(Suggest { what, begun: begun.into(), most: 10 })
 }
 
 fn filter(filter: Value) -> Option<serde_json::Map<String, Value>> {
@@ -156,11 +167,21 @@ pub fn check(memory: &dyn Memory) {
         Ok(Reply::Get(memory)) => memory.text,
         _ => panic!("it is there"),
     };
+    let listener = memory.listener();
+    let mut mark = listener.next(ChangesSince::Time(0), NOW).expect("it is open").mark;
+    let mut changed = || {
+        let changes = listener.next(ChangesSince::Mark(mark), LONGEST_WAIT).expect("it is open");
+        mark = changes.mark;
+        assert!(!changes.missed);
+        changes.changed.into_iter().map(|changed| (changed.key, changed.listed)).collect::<Vec<_>>()
+    };
     let first = remember("first", None).expect("it is stored");
+    assert_eq!(changed(), [(key(), true)], "who listens hears of it");
     assert!(first.created);
     assert_eq!(text(), "first", "a write is seen by the next read");
     let second = remember("second", Some(first.version.clone())).expect("nothing came between");
     assert!(!second.created && second.version != first.version);
+    assert_eq!(changed(), [(key(), false)]);
     let late = remember("late", Some(first.version)).expect_err("something came between");
     assert_eq!(late.code, ErrorCode::VersionConflict);
     assert_eq!(text(), "second");
@@ -174,5 +195,6 @@ pub fn check(memory: &dyn Memory) {
     assert_eq!((found.results.len(), found.results[0].key.as_str()), (1, "a key"));
     let forget = || memory.call(Request::Forget(Forget { key: Some(key()), ..Forget::default() }));
     assert!(matches!(forget(), Ok(Reply::Forget(forgotten)) if forgotten.forgotten == 1));
+    assert_eq!(changed(), [(key(), false), (key(), true)], "one change for each commit, in their order");
     assert_eq!(forget().err().map(|failure| failure.code), Some(ErrorCode::NotFound));
 }

@@ -7,6 +7,7 @@
 pub mod contract;
 
 use std::{
+    sync::Arc,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -14,11 +15,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use warm_engine::{
-    Engine,
+    ChangeLog, Engine, Progress,
     contract::{
-        Command, CommandLimits, ErrorCode, Export, Exported, Forget, Forgotten, Get, List, ListOrder,
-        Listing, Memory as Stored, OperationId, Recall, Recalled, Remember, Remembered, Restore, Restored,
-        Stats, Write, Written,
+        Changes, ChangesSince, Command, CommandLimits, ErrorCode, Export, Exported, Forget, Forgotten, Get,
+        List, ListOrder, Listing, Memory as Stored, OperationId, Recall, Recalled, Remember, Remembered,
+        Restore, Restored, Stats, Suggest, Suggested, Write, Written,
     },
 };
 
@@ -37,6 +38,9 @@ pub enum Request {
     Stats,
     /// Which records can't be opened.
     Damaged,
+    Suggest(Suggest),
+    /// What changed since then; waited for as long as is said, in milliseconds, within [`LONGEST_WAIT`].
+    Changes(ChangesSince, u64),
 }
 
 impl Request {
@@ -49,9 +53,17 @@ impl Request {
             | Self::List(_)
             | Self::Export(_)
             | Self::Stats
-            | Self::Damaged => false,
+            | Self::Damaged
+            | Self::Suggest(_)
+            | Self::Changes(..) => false,
             Self::Command(..) | Self::Remember(_) | Self::Forget(_) | Self::Restore(_) => true,
         }
+    }
+
+    /// Whether it can be the first of a store that is not there yet. What changes only what is there finds nothing
+    /// in it, and makes nothing.
+    pub fn begins_a_store(&self) -> bool {
+        matches!(self, Self::Command(Command::Create { .. }, _) | Self::Remember(_) | Self::Restore(_))
     }
 
     /// How soon it can be answered by a store whose index is filled or not, and whose last write was prompt
@@ -73,7 +85,9 @@ impl Request {
             Self::Command(Command::Delete { .. } | Command::Rename { .. }, _)
             | Self::Export(_)
             | Self::Forget(_)
-            | Self::Restore(_) => false,
+            | Self::Restore(_)
+            | Self::Suggest(_)
+            | Self::Changes(..) => false,
             Self::Command(..) | Self::Remember(_) => writes_are_prompt,
         };
         if soon { Expected::Soon } else { Expected::Later }
@@ -94,6 +108,8 @@ pub enum Reply {
     Restore(Restored),
     Stats(Box<Stats>),
     Damaged(Vec<String>),
+    Suggest(Suggested),
+    Changes(Changes),
 }
 
 /// Why a request was not served. `Debug` shows the kind alone: a message may quote what was sent.
@@ -118,6 +134,11 @@ impl Failure {
             "warm-mcp failed at this call, which changed nothing or was applied whole. \
              Look at what is stored before trying again, and report the fault.",
         )
+    }
+
+    /// Nobody waits for the answer any longer.
+    pub fn given_up() -> Self {
+        Self::new(ErrorCode::Cancelled, "The request was given up.")
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {
@@ -148,16 +169,26 @@ pub enum Expected {
     OnceIndexed,
 }
 
+/// One who waits for an answer.
+pub struct Caller<'a> {
+    /// Called before a recall waits for an index to be filled, for a caller that has others behind it.
+    pub waits: &'a mut dyn FnMut(),
+    /// How far long work is; a read that is given up there ends early.
+    pub progress: Arc<Progress>,
+}
+
 /// A memory that can be asked. Calls block until they are answered.
 pub trait Memory: Send + Sync {
     /// Serves one request whole, or not at all.
     fn call(&self, request: Request) -> Result<Reply, Failure> {
-        self.call_or_wait(request, &mut || {})
+        self.call_or_wait(request, &mut Caller { waits: &mut || {}, progress: Arc::default() })
     }
 
-    /// The same, for a caller that has others behind it: `waits` is called before a recall waits for an index
-    /// to be filled.
-    fn call_or_wait(&self, request: Request, waits: &mut dyn FnMut()) -> Result<Reply, Failure>;
+    /// The same, for a caller that wants to know what becomes of it.
+    fn call_or_wait(&self, request: Request, caller: &mut Caller<'_>) -> Result<Reply, Failure>;
+
+    /// Hears what changes. Keeps the memory neither open nor in use.
+    fn listener(&self) -> Box<dyn Listener>;
 
     /// Hands every memory of one moment to `each`, in the order of names, and returns how many there
     /// were. `each` may stop it with a failure, which is then the failure of the whole.
@@ -166,6 +197,16 @@ pub trait Memory: Send + Sync {
     /// How soon the request can be answered, so that the caller can wait for it in the right place.
     fn expect(&self, request: &Request) -> Expected;
 }
+
+/// One who hears what changes in a memory.
+pub trait Listener: Send {
+    /// Waits until something changed since then, for so long at most, and says what. Fails while the memory can't be
+    /// reached, and for good once it is closed.
+    fn next(&self, since: ChangesSince, wait: Duration) -> Result<Changes, Failure>;
+}
+
+/// Longest wait for changes: less than what another process takes for a sign that this one stands still.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(4);
 
 /// A write that takes longer than this is a sign of a slow disk.
 const PROMPT: Duration = Duration::from_millis(5);
@@ -190,28 +231,44 @@ impl LocalMemory {
     }
 
     /// Serves a request; a write that comes again under the same name is made once.
-    pub fn call_as(&self, operation: Option<OperationId>, request: Request) -> Result<Reply, Failure> {
+    pub fn call_as(
+        &self,
+        operation: Option<OperationId>,
+        request: Request,
+        progress: &Arc<Progress>,
+    ) -> Result<Reply, Failure> {
         let engine = &self.engine;
         Ok(match request {
             Request::Command(command @ Command::View { .. }, limits) => {
                 Reply::Command(engine.command(command, limits)?)
             }
-            Request::Command(command, limits) => self.write(Write::Command(command, limits), operation)?,
-            Request::Remember(remember) => self.write(Write::Remember(remember), operation)?,
-            Request::Forget(forget) => self.write(Write::Forget(forget), operation)?,
-            Request::Restore(restore) => self.write(Write::Restore(restore), operation)?,
-            Request::Recall(recall) => Reply::Recall(engine.recall(&recall)?),
+            Request::Command(command, limits) => {
+                self.write(Write::Command(command, limits), operation, progress)?
+            }
+            Request::Remember(remember) => self.write(Write::Remember(remember), operation, progress)?,
+            Request::Forget(forget) => self.write(Write::Forget(forget), operation, progress)?,
+            Request::Restore(restore) => self.write(Write::Restore(restore), operation, progress)?,
+            Request::Recall(recall) => Reply::Recall(engine.recall_watched(&recall, progress)?),
             Request::Get(get) => Reply::Get(Box::new(engine.get(&get)?)),
             Request::List(list) => Reply::List(engine.list(&list)?),
-            Request::Export(export) => Reply::Export(engine.export(&export)?),
+            Request::Export(export) => Reply::Export(engine.export_watched(&export, progress)?),
             Request::Stats => Reply::Stats(Box::new(engine.stats())),
             Request::Damaged => Reply::Damaged(engine.damaged().to_vec()),
+            Request::Suggest(suggest) => Reply::Suggest(engine.suggest(&suggest)?),
+            Request::Changes(since, millis) => {
+                Reply::Changes(wait_for_changes(&engine.changes(), since, Duration::from_millis(millis))?)
+            }
         })
     }
 
-    fn write(&self, write: Write, operation: Option<OperationId>) -> Result<Reply, Failure> {
+    fn write(
+        &self,
+        write: Write,
+        operation: Option<OperationId>,
+        progress: &Arc<Progress>,
+    ) -> Result<Reply, Failure> {
         let started = Instant::now();
-        let written = self.engine.write(write, operation);
+        let written = self.engine.write_watched(write, operation, progress);
         self.writes_are_prompt.store(started.elapsed() < PROMPT, Ordering::Relaxed);
         Ok(match written? {
             Written::Command(told) => Reply::Command(told),
@@ -222,12 +279,28 @@ impl LocalMemory {
     }
 }
 
+/// Waits on the log of a store that this process has open.
+pub fn wait_for_changes(log: &ChangeLog, since: ChangesSince, wait: Duration) -> Result<Changes, Failure> {
+    log.next(since, wait.min(LONGEST_WAIT))
+        .ok_or_else(|| Failure::new(ErrorCode::StoreUnavailable, "The store is being closed."))
+}
+
+impl Listener for ChangeLog {
+    fn next(&self, since: ChangesSince, wait: Duration) -> Result<Changes, Failure> {
+        wait_for_changes(self, since, wait)
+    }
+}
+
 impl Memory for LocalMemory {
-    fn call_or_wait(&self, request: Request, waits: &mut dyn FnMut()) -> Result<Reply, Failure> {
+    fn call_or_wait(&self, request: Request, caller: &mut Caller<'_>) -> Result<Reply, Failure> {
         if matches!(request, Request::Recall(_)) && !self.engine.recall_is_ready() {
-            waits();
+            (caller.waits)();
         }
-        self.call_as(None, request)
+        self.call_as(None, request, &caller.progress)
+    }
+
+    fn listener(&self) -> Box<dyn Listener> {
+        Box::new(self.engine.changes())
     }
 
     fn dump(&self, each: &mut dyn FnMut(Stored) -> Result<(), Failure>) -> Result<u64, Failure> {

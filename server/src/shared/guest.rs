@@ -8,12 +8,13 @@ use std::{
     net::Shutdown,
     path::PathBuf,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex};
 use warm_engine::{
     Prover, Seat,
     contract::{Limits, Memory as Stored, OperationId},
@@ -24,10 +25,9 @@ use super::{
     handshake::{self, Place, Refused},
     local_socket::Stream,
     messages::{Ask, Told},
-    unpoisoned,
     wire::Conversation,
 };
-use crate::memory::{Expected, Failure, Reply, Request};
+use crate::memory::{Caller, Expected, Failure, Reply, Request};
 
 /// After so long without an answer the owner is asked whether it still lives.
 const STALL: Duration = Duration::from_secs(5);
@@ -79,7 +79,7 @@ struct InUse<'a> {
 
 impl Drop for InUse<'_> {
     fn drop(&mut self) {
-        let mut connections = self.guest.connections();
+        let mut connections = self.guest.connections.lock();
         connections.in_use -= 1;
         if connections.idle.len() < KEPT {
             connections.idle.extend(self.conversation.take());
@@ -152,19 +152,38 @@ impl Guest {
         &self,
         operation: Option<OperationId>,
         request: &Request,
-        waits: &mut dyn FnMut(),
+        caller: &mut Caller<'_>,
     ) -> Result<Result<Reply, Failure>, Lost> {
         if matches!(request, Request::Recall(_)) && !self.recall_ready.load(Ordering::Relaxed) {
-            waits();
+            (caller.waits)();
         }
-        let mut asked = self.ask(&Ask::Request { operation, request })?;
-        match self.told(&mut asked)? {
-            (Told::Outcome { outcome, recall_ready }, conversation) => {
-                asked.conversation = Some(conversation);
-                self.recall_ready.store(recall_ready, Ordering::Relaxed);
-                Ok(outcome)
+        let mut asked = self.ask(&Ask::Request { operation, request, watched: self.takes_long(request) })?;
+        loop {
+            match self.told(&mut asked)? {
+                (Told::Outcome { outcome, recall_ready }, conversation) => {
+                    asked.conversation = Some(conversation);
+                    self.recall_ready.store(recall_ready, Ordering::Relaxed);
+                    return Ok(outcome);
+                }
+                (Told::Progress { done, total }, conversation) => {
+                    if caller.progress.is_given_up() && !request.is_write() {
+                        // The owner finds the connection gone, and ends too.
+                        return Ok(Err(Failure::given_up()));
+                    }
+                    caller.progress.hear(done, total);
+                    asked.conversation = Some(conversation);
+                }
+                _ => return Err(Lost::Garbled),
             }
-            _ => Err(Lost::Garbled),
+        }
+    }
+
+    /// Whether it is worth hearing how far the owner is with it.
+    fn takes_long(&self, request: &Request) -> bool {
+        match request {
+            Request::Recall(_) => !self.recall_ready.load(Ordering::Relaxed),
+            Request::Export(_) | Request::Forget(_) => true,
+            _ => false,
         }
     }
 
@@ -187,7 +206,7 @@ impl Guest {
                     asked.conversation = Some(conversation);
                     return Ok(outcome);
                 }
-                (Told::Outcome { .. }, _) => return Err(Lost::Garbled),
+                (Told::Outcome { .. } | Told::Progress { .. }, _) => return Err(Lost::Garbled),
             }
         }
     }
@@ -195,9 +214,9 @@ impl Guest {
     /// Sends a question, and returns where its answer comes.
     fn ask(&self, ask: &Ask<'_>) -> Result<InUse<'_>, Lost> {
         let idle = {
-            let mut connections = self.connections();
+            let mut connections = self.connections.lock();
             while connections.in_use >= MOST {
-                connections = self.freed.wait(connections).unwrap_or_else(PoisonError::into_inner);
+                self.freed.wait(&mut connections);
             }
             connections.in_use += 1;
             connections.idle.pop()
@@ -254,10 +273,6 @@ impl Guest {
             ErrorKind::InvalidData => Lost::Garbled,
             _ => Lost::Gone,
         }
-    }
-
-    fn connections(&self) -> MutexGuard<'_, Connections> {
-        unpoisoned(&self.connections)
     }
 
     /// How soon the owner can be expected to answer. It may stop, or end, at any time, and what waits for the

@@ -12,7 +12,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -20,8 +20,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::{Condvar, Mutex};
 use warm_engine::{
-    Engine, Prover, Seat,
+    Engine, Progress, Prover, Seat,
     contract::{ErrorCode, Limits},
 };
 
@@ -30,10 +31,9 @@ use super::{
     handshake::{self, Place, STILL},
     local_socket::{self, Listener, Stream, Waited},
     messages::{Asked, Told},
-    unpoisoned,
     wire::Conversation,
 };
-use crate::memory::{Failure, LocalMemory, Memory};
+use crate::memory::{Failure, LocalMemory, Memory, Reply};
 
 /// How long requests in progress may keep the owner from ending.
 const PARTING: Duration = Duration::from_secs(5);
@@ -41,6 +41,8 @@ const PARTING: Duration = Duration::from_secs(5);
 const MOST: usize = 256;
 /// How often it is looked whether socket and note are still there.
 const MENDED_EVERY: Duration = Duration::from_secs(5);
+/// How often a guest hears how far long work is.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
 /// After a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -109,7 +111,7 @@ impl Host {
 
     /// Serves them from now on.
     pub fn open(&self, engine: Engine) {
-        *unpoisoned(&self.guests.store) = Store::Open(engine);
+        *self.guests.store.lock() = Store::Open(engine);
         self.guests.opened.notify_all();
     }
 }
@@ -118,7 +120,7 @@ impl Drop for Host {
     fn drop(&mut self) {
         let guests = &self.guests;
         guests.closing.store(true, Ordering::SeqCst);
-        let store = std::mem::replace(&mut *unpoisoned(&guests.store), Store::Closed);
+        let store = std::mem::replace(&mut *guests.store.lock(), Store::Closed);
         guests.opened.notify_all();
         if let Store::Open(engine) = store {
             engine.retire();
@@ -129,7 +131,7 @@ impl Drop for Host {
         {
             tracing::error!("the thread that meets other processes panicked");
         }
-        let mut connections = unpoisoned(&guests.connections);
+        let mut connections = guests.connections.lock();
         // Nothing more is read; what is being answered is answered.
         shut(&connections, Shutdown::Read);
         let until = Instant::now() + PARTING;
@@ -140,8 +142,7 @@ impl Drop for Host {
                 shut(&connections, Shutdown::Both);
                 break;
             }
-            let waited = guests.closed.wait_timeout(connections, left);
-            connections = waited.unwrap_or_else(PoisonError::into_inner).0;
+            guests.closed.wait_for(&mut connections, left);
         }
     }
 }
@@ -161,20 +162,17 @@ impl Guests {
     /// The store with a guest's limits, once it is open; the guest hears meanwhile that it is to wait. `None`
     /// if it never will be.
     fn store(&self, met: &mut Conversation, limits: Limits) -> io::Result<Option<LocalMemory>> {
-        let mut store = unpoisoned(&self.store);
+        let mut store = self.store.lock();
         loop {
             match &*store {
                 Store::Open(engine) => return Ok(Some(LocalMemory::new(engine.with_limits(limits)))),
                 Store::Closed => return Ok(None),
                 Store::Opening => {}
             }
-            let (guard, timeout) =
-                self.opened.wait_timeout(store, STILL).unwrap_or_else(PoisonError::into_inner);
-            store = guard;
-            if timeout.timed_out() {
+            if self.opened.wait_for(&mut store, STILL).timed_out() {
                 drop(store);
                 handshake::enter(met, false)?;
-                store = unpoisoned(&self.store);
+                store = self.store.lock();
             }
         }
     }
@@ -225,7 +223,7 @@ fn meet(dir: &Path, guests: &Arc<Guests>, woken: &Stream, made: &mpsc::Sender<()
 fn receive(stream: Stream, guests: &Arc<Guests>) -> io::Result<()> {
     let stream = Arc::new(stream);
     let number = {
-        let mut connections = unpoisoned(&guests.connections);
+        let mut connections = guests.connections.lock();
         if connections.streams.len() >= MOST {
             return Err(io::Error::other("there are too many connections"));
         }
@@ -253,7 +251,7 @@ struct Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let stream = unpoisoned(&self.guests.connections).streams.remove(&self.number);
+        let stream = self.guests.connections.lock().streams.remove(&self.number);
         if let Some(stream) = stream {
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -273,9 +271,14 @@ fn serve(stream: Arc<Stream>, guests: &Guests) -> io::Result<()> {
     let never = || Ok(());
     while let Some(asked) = met.read(never)? {
         let told = match asked {
-            Asked::Request { operation, request } => {
-                let served = catch_unwind(AssertUnwindSafe(|| memory.call_as(operation, *request)));
-                let outcome = served.unwrap_or_else(|_| Err(Failure::fault()));
+            Asked::Request { operation, request, watched } => {
+                let progress = Arc::default();
+                let work = || {
+                    let served =
+                        catch_unwind(AssertUnwindSafe(|| memory.call_as(operation, *request, &progress)));
+                    served.unwrap_or_else(|_| Err(Failure::fault()))
+                };
+                let outcome = if watched { watch(&mut met, work, &progress)? } else { work() };
                 if outcome.is_err() && memory.engine().is_shut() {
                     (guests.when_shut)();
                 } else if outcome.is_err() && guests.is_closing() {
@@ -289,6 +292,30 @@ fn serve(stream: Arc<Stream>, guests: &Guests) -> io::Result<()> {
         met.write(&told)?;
     }
     Ok(())
+}
+
+/// Works, and says all the time how far it is. A guest that is gone has given it up.
+fn watch(
+    met: &mut Conversation,
+    work: impl FnOnce() -> Result<Reply, Failure> + Send,
+    progress: &Progress,
+) -> io::Result<Result<Reply, Failure>> {
+    thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel();
+        let working = thread::Builder::new().name("warm-work".into());
+        // It hears of the outcome, or is gone.
+        working.spawn_scoped(scope, move || drop(done.send(work())))?;
+        loop {
+            match is_done.recv_timeout(TOLD_EVERY) {
+                Ok(outcome) => return Ok(outcome),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(Err(Failure::fault())),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    let (done, total) = progress.get().unwrap_or_default();
+                    met.write(&Told::Progress { done, total }).inspect_err(|_| progress.give_up())?;
+                }
+            }
+        }
+    })
 }
 
 /// Sends every memory. The outer error is the connection's.

@@ -19,19 +19,22 @@ mod wire;
 use std::{
     cell::Cell,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, RwLock};
 use warm_engine::{
     Claim, Engine, OpenError, Prover, Seat, Vault,
-    contract::{ErrorCode, Limits, Memory as Stored, OperationId},
+    contract::{Changes, ChangesSince, ErrorCode, Limits, Memory as Stored, OperationId},
 };
 
-use crate::memory::{Expected, Failure, LocalMemory, Memory, Reply, Request};
+use crate::memory::{
+    Caller, Expected, Failure, Listener, LocalMemory, Memory, Reply, Request, wait_for_changes,
+};
 use guest::{Guest, Lost};
 use handshake::Refused;
 use host::Host;
@@ -210,8 +213,8 @@ impl Drop for SharedMemory {
         self.shared.closing.store(true, Ordering::SeqCst);
         let role = {
             // An election that has begun ends first, so that what it finds is given back too.
-            let _election = unpoisoned(&self.shared.election);
-            std::mem::replace(&mut *write(&self.shared.role), Role::None)
+            let _election = self.shared.election.lock();
+            std::mem::replace(&mut *self.shared.role.write(), Role::None)
         };
         // Nobody waits for a lock while guests are sent away.
         drop(role);
@@ -219,7 +222,7 @@ impl Drop for SharedMemory {
 }
 
 impl Memory for SharedMemory {
-    fn call_or_wait(&self, request: Request, waits: &mut dyn FnMut()) -> Result<Reply, Failure> {
+    fn call_or_wait(&self, request: Request, caller: &mut Caller<'_>) -> Result<Reply, Failure> {
         let shared = &self.shared;
         let operation = request.is_write().then(|| shared.name());
         let mut tries = Tries::new();
@@ -229,15 +232,15 @@ impl Memory for SharedMemory {
                 Role::Owner(owner) => {
                     // Only one that another process may have made needs its name.
                     let outcome = match operation.filter(|_| tries.asked) {
-                        Some(operation) => owner.memory.call_as(Some(operation), request),
-                        None => owner.memory.call_or_wait(request, waits),
+                        Some(operation) => owner.memory.call_as(Some(operation), request, &caller.progress),
+                        None => owner.memory.call_or_wait(request, caller),
                     };
                     if outcome.is_err() && owner.memory.engine().is_shut() {
                         shared.let_go(role);
                     }
                     return outcome;
                 }
-                Role::Guest(guest) => match guest.call(operation, &request, waits) {
+                Role::Guest(guest) => match guest.call(operation, &request, caller) {
                     Ok(outcome) => return outcome,
                     Err(lost) => tries.lost(&lost, request.is_write())?,
                 },
@@ -245,6 +248,10 @@ impl Memory for SharedMemory {
             }
             role = shared.elect(&role).map_err(|error| error.failure())?;
         }
+    }
+
+    fn listener(&self) -> Box<dyn Listener> {
+        Box::new(SharedListener(Arc::downgrade(&self.shared)))
     }
 
     /// When the owner ends in the middle, so does this: what was handed over can't be taken back.
@@ -280,6 +287,40 @@ impl Memory for SharedMemory {
             Role::Owner(owner) => owner.memory.expect(request),
             Role::Guest(guest) => guest.expect(request),
             Role::None => Expected::Later,
+        }
+    }
+}
+
+/// Hears what changes in the store, from its owner. Holds nothing of either while it waits, so that both can end.
+struct SharedListener(Weak<Shared>);
+
+impl Listener for SharedListener {
+    fn next(&self, since: ChangesSince, wait: Duration) -> Result<Changes, Failure> {
+        let closed = || ShareError::Closing.failure();
+        let shared =
+            self.0.upgrade().filter(|shared| !shared.closing.load(Ordering::SeqCst)).ok_or_else(closed)?;
+        let role = match shared.role() {
+            Role::None => shared.elect(&Role::None).map_err(|error| error.failure())?,
+            role => role,
+        };
+        drop(shared);
+        match role {
+            Role::Owner(owner) => {
+                let log = owner.memory.engine().changes();
+                drop(owner);
+                wait_for_changes(&log, since, wait)
+            }
+            Role::Guest(guest) => {
+                let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                let mut caller = Caller { waits: &mut || {}, progress: Arc::default() };
+                match guest.call(None, &Request::Changes(since, millis), &mut caller) {
+                    Ok(Ok(Reply::Changes(changes))) => Ok(changes),
+                    Ok(Err(failure)) => Err(failure),
+                    Ok(Ok(_)) => Err(Failure::fault()),
+                    Err(_) => Err(closed()),
+                }
+            }
+            Role::None => Err(closed()),
         }
     }
 }
@@ -326,7 +367,7 @@ fn unknown(write: bool) -> &'static str {
 
 impl Shared {
     fn role(&self) -> Role {
-        self.role.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.role.read().clone()
     }
 
     /// A name for a write, never used again.
@@ -336,11 +377,11 @@ impl Shared {
 
     /// Gives up a store that a failed commit shut, so that the next call opens it again.
     fn let_go(self: &Arc<Self>, shut: Role) {
-        if unpoisoned(&self.election).opened.is_some_and(|at| at.elapsed() < REOPENED_EVERY) {
+        if self.election.lock().opened.is_some_and(|at| at.elapsed() < REOPENED_EVERY) {
             return;
         }
         {
-            let mut role = write(&self.role);
+            let mut role = self.role.write();
             if !role.is(&shut) {
                 return;
             }
@@ -356,7 +397,7 @@ impl Shared {
     /// Finds the role that follows `stale`; of several callers one does it and all get it.
     fn elect(self: &Arc<Self>, stale: &Role) -> Result<Role, Arc<ShareError>> {
         let came = Instant::now();
-        let mut election = unpoisoned(&self.election);
+        let mut election = self.election.lock();
         let now = self.role();
         if !now.is(stale) && !matches!(now, Role::None) {
             return Ok(now);
@@ -368,7 +409,7 @@ impl Shared {
         }
         // What is held of the old role must be gone, or this process would wait for itself.
         drop(now);
-        *write(&self.role) = Role::None;
+        *self.role.write() = Role::None;
         let role = self.seek(&mut election).map_err(|error| {
             let error = Arc::new(error);
             election.failed = Some((Instant::now(), Arc::clone(&error)));
@@ -376,7 +417,7 @@ impl Shared {
         })?;
         election.failed = None;
         election.settled = true;
-        *write(&self.role) = role.clone();
+        *self.role.write() = role.clone();
         if let Role::Guest(guest) = &role {
             self.watch(guest);
         }
@@ -475,15 +516,6 @@ impl Shared {
             tracing::warn!(%error, "the store's owner can't be watched");
         }
     }
-}
-
-/// A panic while it is held leaves what it guards as it was, so a poisoned lock is still good.
-fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Random bytes for names and nonces.

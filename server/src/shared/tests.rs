@@ -83,7 +83,8 @@ fn a_local_memory_an_owner_and_a_guest_meet_the_contract() {
     assert!(owns(&owner) && !owns(&guest));
     check(&guest);
     check(&owner);
-    let engine = Engine::open(&Home::new().vault(), "default", Limits::default()).expect("an engine");
+    let other = Home::new();
+    let engine = Engine::open(&other.vault(), "default", Limits::default()).expect("an engine");
     check(&LocalMemory::new(engine));
 }
 
@@ -258,7 +259,7 @@ fn one_who_passes_on_what_two_processes_say_learns_nothing() {
                 thread::spawn(move || {
                     let mut bytes = [0; 4096];
                     while let Ok(read @ 1..) = from.read(&mut bytes) {
-                        record.lock().unwrap().extend_from_slice(&bytes[..read]);
+                        record.lock().extend_from_slice(&bytes[..read]);
                         if to.write_all(&bytes[..read]).is_err() {
                             break;
                         }
@@ -271,7 +272,7 @@ fn one_who_passes_on_what_two_processes_say_learns_nothing() {
     assert!(!owns(&guest));
     assert!(remember(&guest, "plainkey", "plaintext").is_ok());
     assert_eq!(text(&guest, "plainkey").as_deref(), Some("plaintext"));
-    let overheard = overheard.lock().unwrap();
+    let overheard = overheard.lock();
     assert!(overheard.len() > 500, "everything went through there");
     for word in ["plainkey", "plaintext", "remember"] {
         assert!(!overheard.windows(word.len()).any(|heard| heard == word.as_bytes()), "{word}");
@@ -326,9 +327,13 @@ fn a_store_that_was_given_up_is_opened_again_by_the_next_call() {
     let home = Home::new();
     let memory = home.memory();
     assert!(remember(&memory, "k", "text").is_ok());
-    unpoisoned(&memory.shared.election).opened = None;
+    memory.shared.election.lock().opened = None;
     memory.shared.let_go(memory.shared.role());
     assert!(matches!(memory.shared.role(), Role::None));
-    assert_eq!(text(&memory, "k").as_deref(), Some("text"));
-    assert!(owns(&memory));
+    // Until the old store is closed, the next call may still be served by it.
+    let started = Instant::now();
+    while !owns(&memory) {
+        assert!(started.elapsed() < PATIENCE, "it is not opened again");
+        assert_eq!(text(&memory, "k").as_deref(), Some("text"));
+    }
 }

@@ -13,7 +13,7 @@ use warm_engine::{
 };
 
 use super::fields::quoted;
-use crate::memory::Failure;
+use crate::{markdown, memory::Failure};
 
 /// How memories are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -84,7 +84,7 @@ impl Page {
         let (memories, content) = match format {
             Format::Json => (Some(memories), None),
             Format::Jsonl => (None, Some(lines(&memories)?)),
-            Format::Markdown => (None, Some(markdown(&memories))),
+            Format::Markdown => (None, Some(texts(&memories))),
             Format::Age => (None, Some(sealed(&memories, namespace, &key()?)?)),
         };
         Ok(Self { format, memories, content, total, returned, truncated, next_cursor })
@@ -100,19 +100,8 @@ fn lines(memories: &[Stored]) -> Result<String, Failure> {
     Ok(lines)
 }
 
-/// The texts alone, each under its key.
-fn markdown(memories: &[Stored]) -> String {
-    let mut text = String::new();
-    for memory in memories {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text += &format!("# {}\n\n{}", memory.key, memory.text);
-        if !memory.text.ends_with('\n') {
-            text.push('\n');
-        }
-    }
-    text
+fn texts(memories: &[Stored]) -> String {
+    memories.iter().enumerate().map(|(place, memory)| markdown::section(memory, place == 0)).collect()
 }
 
 fn sealed(memories: &[Stored], namespace: &str, key: &ArchiveKey) -> Result<String, Failure> {

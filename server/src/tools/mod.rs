@@ -9,6 +9,8 @@ mod export;
 mod fields;
 mod offer;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use warm_engine::contract::{
@@ -17,7 +19,7 @@ use warm_engine::contract::{
 };
 
 use crate::{
-    memory::{Expected, Failure, Reply, Request},
+    memory::{Caller, Expected, Failure, Memory, Reply, Request},
     namespaces::Namespaces,
     service::Service,
 };
@@ -109,6 +111,8 @@ pub struct Answer {
 /// A call that was understood: what is asked, and the namespace that it names.
 pub struct Call {
     namespace: Option<String>,
+    /// The memory, if it is open already: it stays so until the call is served.
+    memory: Option<Arc<dyn Memory>>,
     asked: Asked,
 }
 
@@ -127,25 +131,31 @@ impl Call {
         if let (Request::Export(export), Some(format)) = (&mut asked.request, asked.format) {
             export.max_bytes = Some(format.room(service.namespaces.limits().max_export_bytes));
         }
-        Ok(Self { namespace, asked })
+        let memory = service.namespaces.opened(namespace.as_deref());
+        Ok(Self { namespace, memory, asked })
     }
 
     /// How soon it can be served. A namespace that is not open yet takes a while.
-    pub fn expect(&self, service: &Service) -> Expected {
-        let memory = service.namespaces.opened(self.namespace.as_deref());
-        memory.map_or(Expected::Later, |memory| memory.expect(&self.asked.request))
+    pub fn expect(&self) -> Expected {
+        self.memory.as_ref().map_or(Expected::Later, |memory| memory.expect(&self.asked.request))
     }
 
-    /// Serves it. `waits` is called before a recall waits for an index to be filled.
-    pub fn serve(self, service: &Service, waits: &mut dyn FnMut()) -> Result<Answer, Failure> {
+    /// Serves it.
+    pub fn serve(self, service: &Service, caller: &mut Caller<'_>) -> Result<Answer, Failure> {
         let namespace = self.namespace.as_deref();
-        let reply = service.namespaces.memory(namespace)?.call_or_wait(self.asked.request, waits)?;
+        let reply = match self.memory {
+            Some(memory) => memory.call_or_wait(self.asked.request, caller),
+            None => service
+                .namespaces
+                .memory_for(namespace, &self.asked.request)?
+                .call_or_wait(self.asked.request, caller),
+        }?;
         match (reply, self.asked.format) {
             (Reply::Export(page), Some(format)) => {
                 let namespace = service.namespaces.name(namespace);
                 as_json(&Page::new(page, format, namespace, || service.archive_key())?)
             }
-            (Reply::Stats(stats), _) => as_json(&json!(Figures { stats: &stats, server: figures(service) })),
+            (Reply::Stats(reply), _) => as_json(&json!(stats(service, &reply, namespace))),
             (reply, _) => answer(reply),
         }
     }
@@ -297,16 +307,24 @@ fn is_command_field(field: &str) -> bool {
 }
 
 /// What `stats` tells: the store's figures and the server's.
+pub fn stats<'a>(service: &Service, stats: &'a Stats, namespace: Option<&str>) -> Figures<'a> {
+    Figures { stats, server: figures(service, namespace) }
+}
+
+/// See [`stats`].
 #[derive(Serialize)]
-struct Figures<'a> {
+pub struct Figures<'a> {
     #[serde(flatten)]
     stats: &'a Stats,
     server: Value,
 }
 
-fn figures(service: &Service) -> Value {
+fn figures(service: &Service, namespace: Option<&str>) -> Value {
     let tools: Vec<_> = service.offer.listed().map(Tool::name).collect();
     json!({
+        "namespace_is": service.namespaces.why(namespace),
+        "open_namespaces": service.namespaces.count_open(),
+        "max_open_namespaces": service.namespaces.max_open,
         "tools": tools,
         "read_only": service.offer.read_only,
         "max_concurrent": service.load.max_concurrent,
@@ -326,6 +344,8 @@ fn answer(reply: Reply) -> Result<Answer, Failure> {
         Reply::Restore(reply) => as_json(&reply),
         Reply::Export(reply) => as_json(&reply),
         Reply::Damaged(reply) => as_json(&reply),
+        Reply::Suggest(reply) => as_json(&reply),
+        Reply::Changes(reply) => as_json(&reply),
         Reply::Stats(reply) => as_json(&reply),
     }
 }

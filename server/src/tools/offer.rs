@@ -27,7 +27,7 @@ pub struct OfferOptions {
         env = "WARM_MCP_READ_ONLY",
         value_parser = clap::builder::FalseyValueParser::new()
     )]
-    read_only: bool,
+    pub read_only: bool,
 
     /// Most calls that are served at a time [default: 64]
     #[arg(long, value_name = "N", env = "WARM_MCP_MAX_CONCURRENT", value_parser = or_empty(within(1, 4_096)))]

@@ -4,6 +4,8 @@
 //! a message of the protocol: a line that is not one fails the test that sees it.
 #![allow(dead_code)] // Each test file uses its own part of it.
 
+pub mod http;
+
 use std::{
     collections::HashMap,
     ffi::OsStr,
@@ -41,6 +43,8 @@ pub struct Server {
     next_id: i64,
     /// Replies that arrived while another was waited for.
     early: HashMap<i64, Value>,
+    /// Notifications that arrived while a reply was waited for.
+    pub heard: Vec<Value>,
 }
 
 /// How a server ended.
@@ -94,6 +98,7 @@ impl Server {
             stderr: Some(stderr),
             next_id: 1,
             early: HashMap::new(),
+            heard: Vec::new(),
         }
     }
 
@@ -154,8 +159,30 @@ impl Server {
                 return reply;
             }
             let message = self.next();
+            if message["method"].is_string() {
+                self.heard.push(message);
+                continue;
+            }
             let other = message["id"].as_i64().expect("a reply has the id of its request");
             self.early.insert(other, message);
+        }
+    }
+
+    /// The next notification of this kind, whether it has arrived or not.
+    pub fn notice(&mut self, method: &str) -> Value {
+        let wanted = |message: &Value| message["method"] == method;
+        if let Some(at) = self.heard.iter().position(wanted) {
+            return self.heard.remove(at);
+        }
+        loop {
+            let message = self.next();
+            if wanted(&message) {
+                return message;
+            }
+            match message["id"].as_i64() {
+                Some(id) => drop(self.early.insert(id, message)),
+                None => self.heard.push(message),
+            }
         }
     }
 
@@ -226,6 +253,19 @@ impl Server {
     fn last_words(&mut self) -> String {
         self.stderr.take().map_or_else(String::new, |words| words.join().expect("stderr was read"))
     }
+}
+
+/// What `initialize` asks for in a revision.
+pub fn opening(revision: &str) -> Value {
+    json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}})
+}
+
+/// Parameters in the form of 2026-07-28, which say themselves what revision they are of.
+pub fn modern(mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({"name": "test", "version": "1"});
+    params
 }
 
 /// The opening message of a client that this file does not play.

@@ -322,6 +322,7 @@ impl<'a> Work<'a> {
                 self.lost_pieces.push(index);
             }
             if let Some(piece) = changes.pieces.get(&index)
+                && !leaf.is_empty()
                 && leaf.places.iter().flatten().map(|version| version.id).eq(piece.ids.iter().copied())
             {
                 leaf.piece = Some(piece.key.clone());

@@ -75,19 +75,24 @@ def connect(binary: str, data_dir: Path) -> Iterator[Connect]:
 
 
 @pytest.fixture(params=["stdio", "http"])
-def memory(request: pytest.FixtureRequest, connect: Connect, data_dir: Path) -> Iterator[WarmMemoryToolSync]:
-    """A memory tool on an empty store.
-
-    Every test that uses it runs twice: over standard input and output, and over HTTP.
-    """
+def either(request: pytest.FixtureRequest, connect: Connect, data_dir: Path) -> Iterator[Connect]:
+    """Connects like `connect`; every test that uses it runs over standard input and output, and over HTTP."""
     if request.param == "stdio":
-        yield connect()
-    else:
-        with (
-            HttpServer("--data-dir", str(data_dir)) as server,
-            WarmMemoryToolSync.connect(url=server.url) as tool,
-        ):
-            yield tool
+        yield connect
+        return
+    with ExitStack() as stack:
+
+        def make(*args: str, at: Path | None = None, **options: Any) -> WarmMemoryToolSync:  # noqa: ANN401
+            server = stack.enter_context(HttpServer("--data-dir", str(at or data_dir), *args))
+            return stack.enter_context(WarmMemoryToolSync.connect(url=server.url, **options))
+
+        yield make
+
+
+@pytest.fixture
+def memory(either: Connect) -> WarmMemoryToolSync:
+    """A memory tool on an empty store."""
+    return either()
 
 
 @pytest.fixture

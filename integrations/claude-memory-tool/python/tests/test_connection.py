@@ -51,6 +51,26 @@ def test_the_sdks_command_types_are_taken(memory: WarmMemoryToolSync) -> None:
     assert memory.view(view) == numbered("/memories/f", "x")
 
 
+def test_execute_runs_a_command_of_either_form_for_tool_loops_of_ones_own(memory: WarmMemoryToolSync) -> None:
+    create = {"command": "create", "path": "/memories/f", "file_text": "x"}
+    assert memory.execute(create) == "File created successfully at: /memories/f"
+    view = BetaMemoryTool20250818ViewCommand(command="view", path="/memories/f")
+    assert (
+        memory.execute(view) == memory.execute(VIEW | {"path": "/memories/f"}) == numbered("/memories/f", "x")
+    )
+    with pytest.raises(WarmToolError, match="already exists"):
+        memory.execute(create)
+    with pytest.raises(WarmToolError, match="must be one of view"):
+        memory.execute({"command": "read"})
+
+
+async def test_the_async_tool_executes_too(binary: str, data_dir: Path) -> None:
+    async with WarmMemoryTool.connect(command=binary, args=["--data-dir", str(data_dir)]) as memory:
+        await memory.execute({"command": "create", "path": "/memories/f", "file_text": "x"})
+        view = BetaMemoryTool20250818ViewCommand(command="view", path="/memories/f")
+        assert await memory.execute(view) == numbered("/memories/f", "x")
+
+
 def test_cache_control_is_sent_with_the_definition(connect: Connect) -> None:
     memory = connect(cache_control={"type": "ephemeral"})
     assert memory.to_dict()["cache_control"] == {"type": "ephemeral"}
@@ -375,12 +395,12 @@ def test_the_server_never_sees_the_keys_of_other_services(
 # namespaces
 
 
-def test_a_namespace_is_a_store_of_its_own(connect: Connect) -> None:
-    one = connect("--namespace-arg", namespace="one")
+def test_a_namespace_is_a_store_of_its_own(either: Connect) -> None:
+    one = either("--namespace-arg", namespace="one")
     one.call({"command": "create", "path": "/memories/f", "file_text": "a ferry"})
     assert [hit.path for hit in one.recall("ferry")] == ["/memories/f"]
     one.close()
-    two = connect("--namespace-arg", namespace="two")
+    two = either("--namespace-arg", namespace="two")
     assert two.call(VIEW) == EMPTY
     assert len(two.recall("ferry")) == 0
     for command in (
@@ -392,12 +412,12 @@ def test_a_namespace_is_a_store_of_its_own(connect: Connect) -> None:
             two.call(command)
     assert two.clear_all_memory() == "All memory cleared"
     two.close()
-    again = connect("--namespace-arg", namespace="one")
+    again = either("--namespace-arg", namespace="one")
     assert again.call({"command": "view", "path": "/memories/f"}) == numbered("/memories/f", "a ferry")
 
 
-def test_a_namespace_is_refused_by_a_server_without_namespace_arg(connect: Connect) -> None:
+def test_a_namespace_is_refused_by_a_server_without_namespace_arg(either: Connect) -> None:
     with pytest.raises(WarmToolError) as caught:
-        connect(namespace="one").call(VIEW)
+        either(namespace="one").call(VIEW)
     assert caught.value.code in ("invalid_argument", "forbidden")
     assert "namespace" in str(caught.value)

@@ -31,13 +31,21 @@ def test_the_token_is_given_or_taken_from_the_environment(
 
 
 @pytest.mark.parametrize("token", [None, "", "another-token-of-enough-letters"])
-def test_without_the_token_the_error_says_so_and_does_not_repeat_it(
+def test_without_the_token_the_error_says_what_to_do_and_does_not_repeat_it(
     guarded: HttpServer, token: str | None
 ) -> None:
     with pytest.raises(WarmConnectionError) as caught:
         WarmMemoryToolSync.connect(url=guarded.url, token=token)
-    assert "WARM_MCP_TOKEN" in str(caught.value)
-    assert "another-token" not in str(caught.value)
+    assert str(caught.value) == (
+        f"The server at {guarded.url} refused access (HTTP 401). Pass the token that it was started with as "
+        "`token`, or set WARM_MCP_TOKEN."
+    )
+
+
+def test_a_path_that_is_not_the_servers_is_named(guarded: HttpServer) -> None:
+    elsewhere = guarded.url.replace("/mcp", "/other")
+    with pytest.raises(WarmConnectionError, match=r"/other does not know .* nothing at this path\. Check"):
+        WarmMemoryToolSync.connect(url=elsewhere, token=TOKEN)
 
 
 def test_where_nothing_listens_the_error_names_the_address() -> None:
@@ -68,6 +76,20 @@ def test_a_server_that_goes_away_is_named_at_the_next_call(data_dir: Path) -> No
         with pytest.raises(Exception, match=r"Warm|reach|connect|closed") as caught:
             memory.call(VIEW)
         assert caught.type.__name__ in ("WarmConnectionError", "WarmToolError")
+
+
+def test_a_restart_keeps_every_file_and_the_old_session_is_named_as_unknown(data_dir: Path) -> None:
+    with HttpServer("--data-dir", str(data_dir)) as server:
+        before = WarmMemoryToolSync.connect(url=server.url)
+        before.call({"command": "create", "path": "/memories/a.md", "file_text": "x"})
+    with (
+        before,
+        HttpServer("--data-dir", str(data_dir), bind=server.url.split("/")[2]) as again,
+        WarmMemoryToolSync.connect(url=again.url) as after,
+    ):
+        assert after.call(VIEW | {"path": "/memories/a.md"}).endswith("1\tx")
+        with pytest.raises(WarmConnectionError, match=r"does not know this session.*connect again"):
+            before.call(VIEW)
 
 
 @pytest.mark.parametrize(

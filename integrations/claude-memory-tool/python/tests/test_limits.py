@@ -54,8 +54,8 @@ def test_an_edit_that_would_pass_the_limit_is_refused_and_changes_nothing(do: Do
     assert do("view", path="/memories").endswith("\n32K\t/memories\n32K\t/memories/full")
 
 
-def test_max_file_bytes_lowers_the_limit(connect: Connect) -> None:
-    memory = connect(max_file_bytes=10)
+def test_max_file_bytes_lowers_the_limit(either: Connect) -> None:
+    memory = either(max_file_bytes=10)
     memory.call({"command": "create", "path": "/memories/ten", "file_text": "x" * 10})
     with pytest.raises(WarmToolError) as caught:
         memory.call({"command": "create", "path": "/memories/eleven", "file_text": "x" * 11})
@@ -63,15 +63,15 @@ def test_max_file_bytes_lowers_the_limit(connect: Connect) -> None:
     assert "10" in str(caught.value)
 
 
-def test_max_file_bytes_cannot_raise_the_limit(connect: Connect) -> None:
-    memory = connect(max_file_bytes=10 * FILE_BYTES)
+def test_max_file_bytes_cannot_raise_the_limit(either: Connect) -> None:
+    memory = either(max_file_bytes=10 * FILE_BYTES)
     with pytest.raises(WarmToolError) as caught:
         memory.call({"command": "create", "path": "/memories/f", "file_text": "x" * (FILE_BYTES + 1)})
     assert caught.value.code == "too_large"
 
 
-def test_the_server_can_be_started_with_a_higher_limit(connect: Connect) -> None:
-    memory = connect("--max-text-bytes", str(4 * FILE_BYTES))
+def test_the_server_can_be_started_with_a_higher_limit(either: Connect) -> None:
+    memory = either("--max-text-bytes", str(4 * FILE_BYTES))
     memory.call({"command": "create", "path": "/memories/f", "file_text": "x" * (4 * FILE_BYTES)})
     with pytest.raises(WarmToolError) as caught:
         memory.call({"command": "create", "path": "/memories/g", "file_text": "x" * (4 * FILE_BYTES + 1)})
@@ -131,19 +131,19 @@ def view_pages(memory: WarmMemoryToolSync, path: str, limit: int) -> list[str]:
         view_range = [line, -1]
 
 
-def test_a_view_of_the_limit_is_whole(connect: Connect) -> None:
-    memory = connect()
+def test_a_view_of_the_limit_is_whole(either: Connect) -> None:
+    memory = either()
     lines = ["x" * 93] * 150
     memory.call({"command": "create", "path": "/memories/f", "file_text": "\n".join(lines)})
     whole = numbered("/memories/f", *lines)
     memory.close()
-    limited = connect(max_view_chars=len(whole))
+    limited = either(max_view_chars=len(whole))
     assert limited.call({"command": "view", "path": "/memories/f"}) == whole
 
 
 @pytest.mark.parametrize("limit", [VIEW_CHARS, 1000])
-def test_a_long_view_is_cut_at_lines_and_its_notes_lead_to_the_end(connect: Connect, limit: int) -> None:
-    memory = connect(max_view_chars=limit)
+def test_a_long_view_is_cut_at_lines_and_its_notes_lead_to_the_end(either: Connect, limit: int) -> None:
+    memory = either(max_view_chars=limit)
     lines = [f"{number}:{'x' * (number % 50)}" for number in range(1, 1001)]
     memory.call({"command": "create", "path": "/memories/long", "file_text": "\n".join(lines) + "\n"})
     pages = view_pages(memory, "/memories/long", limit)
@@ -156,14 +156,14 @@ def test_a_long_view_is_cut_at_lines_and_its_notes_lead_to_the_end(connect: Conn
     assert shown == [f"{number:6}\t{line}" for number, line in enumerate(lines, start=1)]
 
 
-def test_max_view_chars_cannot_raise_the_limit(connect: Connect) -> None:
-    memory = connect(max_view_chars=10 * VIEW_CHARS)
+def test_max_view_chars_cannot_raise_the_limit(either: Connect) -> None:
+    memory = either(max_view_chars=10 * VIEW_CHARS)
     memory.call({"command": "create", "path": "/memories/f", "file_text": "line\n" * 6000})
     assert len(memory.call({"command": "view", "path": "/memories/f"})) <= VIEW_CHARS + NOTE_CHARS
 
 
-def test_a_line_longer_than_the_limit_is_cut_between_characters_and_paging_goes_on(connect: Connect) -> None:
-    memory = connect(max_view_chars=1000)
+def test_a_line_longer_than_the_limit_is_cut_between_characters_and_paging_goes_on(either: Connect) -> None:
+    memory = either(max_view_chars=1000)
     lines = ["before", "é🚀" * 3000, "after"]
     memory.call({"command": "create", "path": "/memories/f", "file_text": "\n".join(lines)})
     pages = view_pages(memory, "/memories/f", 1000)
@@ -174,8 +174,8 @@ def test_a_line_longer_than_the_limit_is_cut_between_characters_and_paging_goes_
     assert "\ufffd" not in shown
 
 
-def test_a_directory_view_of_many_files_stays_bounded(connect: Connect) -> None:
-    memory = connect(max_view_chars=2000)
+def test_a_directory_view_of_many_files_stays_bounded(either: Connect) -> None:
+    memory = either(max_view_chars=2000)
     for number in range(200):
         memory.call({"command": "create", "path": f"/memories/file-{number:04}.md", "file_text": "x"})
     shown = memory.call({"command": "view", "path": "/memories"})

@@ -262,10 +262,12 @@ def pipelined(server: RawServer, calls: Iterable[tuple[str, Mapping[str, Any]]])
 
 
 class HttpServer:
-    """A server over HTTP at a free port of this machine; ends with the block."""
+    """A server over HTTP, by default at a free port of this machine; ends with the block."""
 
-    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
-        command = [str(find_binary()), "--transport", "http", "--bind", "127.0.0.1:0", *arguments]
+    def __init__(
+        self, *arguments: str, env: Mapping[str, str] | None = None, bind: str = "127.0.0.1:0"
+    ) -> None:
+        command = [str(find_binary()), "--transport", "http", "--bind", bind, *arguments]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -194,10 +194,14 @@ class AddressEndpoint implements Endpoint {
     if (error instanceof SdkHttpError) {
       switch (error.status) {
         case 401:
+          return (
+            "refused access (HTTP 401). Pass the token that it was started with as `token`, or set " +
+            "WARM_MCP_TOKEN."
+          );
         case 403:
           return (
-            `refused access (HTTP ${error.status}). Pass the token that it was started with as \`token\`, or ` +
-            "set WARM_MCP_TOKEN."
+            "refused access (HTTP 403). It answers to the hosts that it knows alone: start it with " +
+            "--allow-host and the host of this address."
           );
         case 404:
           return "does not know this session, or has nothing at this path. Check the `url` and connect again.";

@@ -9,6 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ConnectOptions, RecallResults, ServerCommand } from "warm-memory-tool";
 import { WarmMemoryTool, WarmToolError } from "warm-memory-tool";
 
+import { serve } from "./server.js";
+
 const VARIABLE = "WARM_MCP_BIN";
 const REPOSITORY = resolve(import.meta.dirname, "../../../../..");
 
@@ -17,6 +19,15 @@ for (const name of Object.keys(process.env)) {
   if (/^(WARM_|ANTHROPIC_|RUST_LOG$|(https?|all)_proxy$)/i.test(name) && name !== VARIABLE) {
     delete process.env[name];
   }
+}
+
+export type Transport = "stdio" | "HTTP";
+
+let transport: Transport = "stdio";
+
+/** From now on, stores are reached this way where a test does not say another. */
+export function reachOver(chosen: Transport): void {
+  transport = chosen;
 }
 
 /** The server to test. */
@@ -54,8 +65,10 @@ export class Store {
   readonly folder = mkdtempSync(join(tmpdir(), "warm-ts-"));
   readonly data = join(this.folder, "data");
   readonly #open: WarmMemoryTool[] = [];
+  readonly #test: TestContext;
 
   constructor(test: TestContext) {
+    this.#test = test;
     test.after(async () => {
       await Promise.all(this.#open.map((memory) => memory.close()));
       rmSync(this.folder, { recursive: true, force: true });
@@ -70,7 +83,9 @@ export class Store {
   /** Connects a memory tool to a new server. */
   async connect(settings: Settings = {}): Promise<WarmMemoryTool> {
     const { args: _, env: __, at: ___, ...options } = settings;
-    return this.keep(await WarmMemoryTool.connect({ ...options, connection: this.command(settings) }));
+    const connection =
+      transport === "HTTP" ? { url: (await serve(this.#test, this, settings)).url } : this.command(settings);
+    return this.keep(await WarmMemoryTool.connect({ ...options, connection }));
   }
 
   /** Closes a memory tool when the test ends. */

@@ -9,6 +9,7 @@ from typing import Any
 from anthropic.lib.tools import BetaAsyncAbstractMemoryTool, BetaAsyncFunctionTool, beta_async_tool
 from anthropic.types.beta import (
     BetaCacheControlEphemeralParam,
+    BetaMemoryTool20250818Command,
     BetaMemoryTool20250818CreateCommand,
     BetaMemoryTool20250818DeleteCommand,
     BetaMemoryTool20250818InsertCommand,
@@ -84,6 +85,13 @@ class WarmMemoryTool(BetaAsyncAbstractMemoryTool):
         """Run the command in `input`, as the model sent it."""
         result = await super().call(checked_input(input))
         return str(result)
+
+    @override
+    async def execute(self, command: BetaMemoryTool20250818Command | Mapping[str, object]) -> str:
+        """Run one command, in the SDK's type or as the model sent it: for tool loops of your own."""
+        if isinstance(command, Mapping):
+            return await self.call(command)
+        return str(await super().execute(command))
 
     @override
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:

@@ -76,4 +76,4 @@ def _strings(arguments: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _is_object(value: object) -> TypeGuard[Mapping[str, object]]:
-    return isinstance(value, dict)
+    return isinstance(value, Mapping)

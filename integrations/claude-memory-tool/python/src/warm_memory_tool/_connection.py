@@ -8,9 +8,11 @@ import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import httpx2
 from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
@@ -31,6 +33,7 @@ from ._stderr import StderrTee
 
 _LAST_WORDS_SECONDS = 1.0
 _DISTRIBUTION = "warm-memory-tool"
+_FIRST_ERROR = HTTPStatus.BAD_REQUEST
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._session: ClientSession | None = None
         self._task: asyncio.Task[None] | None = None
+        self._status = 200
+        """Of the last answer over HTTP."""
 
     @classmethod
     async def open(cls, server: ServerCommand | ServerAddress) -> Connection:
@@ -156,6 +161,8 @@ class Connection:
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 raise await self._died() from None
+            if isinstance(self._server, ServerAddress) and self._status >= _FIRST_ERROR:
+                raise WarmConnectionError(f"The server at {self._server} {self._refusal()}") from None
             raise WarmToolError(error.message, details={"jsonrpc_code": error.code}) from None
         except ValidationError as error:
             raise WarmToolError(f"The server's answer to `{tool}` has the wrong shape: {error}") from None
@@ -212,12 +219,42 @@ class Connection:
                 yield session
         else:
             async with (
-                create_mcp_http_client(headers=server.headers()) as client,
+                self._noting(create_mcp_http_client(headers=server.headers())) as client,
                 # A memory may be longer than the client's own limit for one event.
                 streamable_http_client(server.url, http_client=client, max_sse_event_size=None) as streams,
                 ClientSession(streams[0], streams[1], client_info=_client_info()) as session,
             ):
                 yield session
+
+    def _noting(self, client: httpx2.AsyncClient) -> httpx2.AsyncClient:
+        """Let the client note the status of each answer: errors of the session tell nothing of it."""
+
+        async def note(response: httpx2.Response) -> None:
+            self._status = response.status_code
+
+        client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], note]}
+        return client
+
+    def _refusal(self) -> str:
+        """Return why the last answer over HTTP is none, and what to do."""
+        if self._status == HTTPStatus.UNAUTHORIZED:
+            return (
+                "refused access (HTTP 401). Pass the token that it was started with as `token`, or set "
+                f"{TOKEN_VARIABLE}."
+            )
+        if self._status == HTTPStatus.FORBIDDEN:
+            return (
+                "refused access (HTTP 403). It answers to the hosts that it knows alone: start it with "
+                "--allow-host and the host of this address."
+            )
+        if self._status == HTTPStatus.NOT_FOUND:
+            return (
+                "does not know this session, or has nothing at this path. Check the `url` and connect again."
+            )
+        return (
+            f"answered with HTTP {self._status}. Whether it did what was asked is not known. View the "
+            "memory, then go on."
+        )
 
     def _no_start(self, error: Exception) -> WarmConnectionError:
         if isinstance(self._server, ServerAddress):
@@ -231,6 +268,8 @@ class Connection:
         return WarmConnectionError(f"The server `{command}` could not be started: {error}.")
 
     def _no_address(self, server: ServerAddress, error: BaseException) -> WarmConnectionError:
+        if self._status >= _FIRST_ERROR:
+            return WarmConnectionError(f"The server at {server} {self._refusal()}")
         while nested := getattr(error, "exceptions", None):
             error = nested[0]
         return WarmConnectionError(

@@ -96,6 +96,13 @@ class WarmMemoryToolSync(BetaAbstractMemoryTool):
         return str(super().call(checked_input(input)))
 
     @override
+    def execute(self, command: BetaMemoryTool20250818Command | Mapping[str, object]) -> str:
+        """Run one command, in the SDK's type or as the model sent it: for tool loops of your own."""
+        if isinstance(command, Mapping):
+            return self.call(command)
+        return str(super().execute(command))
+
+    @override
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Show a file with line numbers, or a directory two levels deep."""
         return self._run(command)
