@@ -8,7 +8,7 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine, repair -> open, memory, transfer, archive, listing -> records, recall -> commit, maintain -> published
+//! engine, repair, recipients -> open, memory, transfer, archive, listing -> records, recall -> commit, maintain -> published
 //!        -> draft -> operations, state -> selection -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
 //! commit -> turns
 //! ```
@@ -37,6 +37,7 @@ mod path;
 mod power_loss;
 mod published;
 mod recall;
+pub mod recipients;
 mod record;
 mod records;
 pub mod repair;

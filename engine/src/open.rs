@@ -97,6 +97,10 @@ fn open_in(
     if made && !exists(file)? {
         return Err(OpenError::StoreMissing(path));
     }
+    // While a store is made, nobody changes the keys: the change would miss it.
+    let _keys = (created && mode == Mode::Create).then(|| vault.lock_keys()).transpose()?;
+    // The store is ours now, and whoever had it may have changed the keys since they were read.
+    let vault = &vault.renewed()?;
     if created {
         match (mode, &mut lock) {
             (Mode::Create, Some(lock)) => create_store(vault, namespace, &unfinished, lock)?,

@@ -52,22 +52,31 @@ pub enum OpenError {
 
     /// The identity is well-formed and not one that the store is sealed to.
     #[error(
-        "wrong key: no identity in {} opens {}: name the right file with --identity",
-        identity.display(), keyring.display()
+        "wrong key: no identity in {} opens {}: name the right file with --identity{}",
+        identity.display(), keyring.display(),
+        if *passphrase { ", or give the store's passphrase with --passphrase-env" } else { "" }
     )]
     WrongIdentity {
         /// The identity file that was tried.
         identity: PathBuf,
         /// The file that it does not open.
         keyring: PathBuf,
+        /// Whether the store may have a passphrase too.
+        passphrase: bool,
     },
 
     /// The passphrase does not open the store.
     #[error(
-        "wrong passphrase for {}: check the variable that --passphrase-env names",
-        .0.display()
+        "wrong passphrase for {}{}: check the variable that --passphrase-env names",
+        keys.display(),
+        if *tried > 1 { format!(", which has {tried} of them, none of them this") } else { String::new() }
     )]
-    WrongPassphrase(PathBuf),
+    WrongPassphrase {
+        /// The folder of the keys.
+        keys: PathBuf,
+        /// How many passphrases it has.
+        tried: usize,
+    },
 
     /// The store has no passphrase.
     #[error(
@@ -96,6 +105,12 @@ pub enum OpenError {
         "the passphrase is empty: put at least one character in the variable that --passphrase-env names"
     )]
     EmptyPassphrase,
+
+    /// A passphrase that is to be set is too short.
+    #[error(
+        "the passphrase is too short to protect anything: give it at least 8 characters, better five words"
+    )]
+    ShortPassphrase,
 
     /// Stores are there, the files that open them are not.
     #[error(

@@ -4,12 +4,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use age::Recipient;
+use age::{Identity, x25519};
+use sha2::{Digest, Sha256};
 
 use super::identity;
-use super::keyring::Keyring;
+use super::keyring::{self, Keyring};
 use super::operation_key::OperationKey;
+use super::passphrase_file;
 use super::proof::Prover;
+use super::recipients::{NUMBERS, Recipient, RecipientKind};
 use super::record_keys::RecordKeys;
 use super::secret::Passphrase;
 use crate::files::{Made, make_durable, open_private, private_dir, read_small, sweep};
@@ -37,10 +40,12 @@ impl VaultOptions {
 /// An opened data directory: its keys, ready to open the stores in it.
 #[derive(Clone, Debug)]
 pub struct Vault {
-    data_dir: PathBuf,
-    /// `None` when a passphrase opened it.
-    identity: Option<PathBuf>,
-    keyring: Keyring,
+    /// What it is opened with again.
+    options: VaultOptions,
+    opened_by: x25519::Recipient,
+    pub(super) keyring: Keyring,
+    /// Of the file that the keyring was read from, to see that another has taken its place.
+    digest: [u8; 32],
     created: bool,
 }
 
@@ -75,46 +80,34 @@ impl Vault {
             return Err(OpenError::NotADirectory(options.data_dir.clone()));
         }
         let has_stores = layout.has_stores()?;
-        let (for_keys, for_passphrase) = (layout.recipients(), layout.passphrase());
-        let (has_keys, has_passphrase) = (is_there(&for_keys)?, is_there(&for_passphrase)?);
+        let path = layout.recipients();
+        let wrapped = read_small(&path, keyring::LONGEST)?;
         let format_known = layout.check_format()?;
-        if !has_keys && !has_passphrase {
+        let Some(wrapped) = wrapped else {
             // A store without its keyring must never get a new one: it would look empty.
             return Err(if has_stores {
-                OpenError::KeyringMissing { keyring: for_keys, data_dir: options.data_dir.clone() }
+                OpenError::KeyringMissing { keyring: path, data_dir: options.data_dir.clone() }
             } else {
                 OpenError::NoStore(options.data_dir.clone())
             });
-        }
+        };
         if !format_known {
             return Err(OpenError::Damaged {
                 path: layout.format(),
                 reason: format!("it is missing; it holds the line `{}`", format_line().trim_end()),
             });
         }
-        let opened = |keyring, identity| {
-            Ok(Self { data_dir: options.data_dir.clone(), identity, keyring, created: false })
+        let (keyring, opened_by) = match &options.passphrase {
+            Some(passphrase) => with_passphrase(&layout, &wrapped, passphrase)?,
+            None => with_identity(&layout, &wrapped, options)?,
         };
-        match &options.passphrase {
-            Some(passphrase) if has_passphrase => {
-                opened(Keyring::open_with_passphrase(&for_passphrase, passphrase)?, None)
-            }
-            Some(_) => Err(OpenError::NoPassphraseSet(options.data_dir.clone())),
-            None if has_keys => {
-                let path = options.identity_path();
-                let identities = identity::load(&path)?.ok_or_else(|| OpenError::IdentityMissing {
-                    identity: path.clone(),
-                    data_dir: options.data_dir.clone(),
-                })?;
-                opened(Keyring::open_with_identities(&for_keys, &identities, &path)?, Some(path))
-            }
-            None => Err(OpenError::PassphraseNeeded(options.data_dir.clone())),
-        }
+        let digest = Sha256::digest(&wrapped).into();
+        Ok(Self { options: options.clone(), opened_by, keyring, digest, created: false })
     }
 
     fn create(options: &VaultOptions) -> Result<Self, OpenError> {
-        if options.passphrase.as_ref().is_some_and(Passphrase::is_empty) {
-            return Err(OpenError::EmptyPassphrase);
+        if let Some(passphrase) = &options.passphrase {
+            passphrase.check_new()?;
         }
         let layout = Layout(&options.data_dir);
         private_dir(&layout.keys())?;
@@ -127,45 +120,43 @@ impl Vault {
         sweep(&options.data_dir);
         sweep(&layout.keys());
         make_durable(&layout.format(), format_line().as_bytes())?;
-        let keyring = Keyring::random();
-        let made = match &options.passphrase {
-            Some(passphrase) => {
-                let path = layout.passphrase();
-                let wrapped = keyring.wrap_for_passphrase(passphrase).map_err(|e| wrap_failed(&path, &e))?;
-                make_durable(&path, &wrapped)?
-            }
-            None => {
-                let identity_path = options.identity_path();
-                if !is_there(&identity_path)? {
-                    identity::create(&identity_path)?;
-                }
-                let identities =
-                    identity::load(&identity_path)?.ok_or_else(|| OpenError::IdentityMissing {
-                        identity: identity_path.clone(),
-                        data_dir: options.data_dir.clone(),
-                    })?;
-                let recipients: Vec<_> = identities.iter().map(|identity| identity.to_public()).collect();
-                let path = layout.recipients();
-                let wrapped = keyring
-                    .wrap_for_recipients(recipients.iter().map(|recipient| recipient as &dyn Recipient))
-                    .map_err(|e| wrap_failed(&path, &e))?;
-                make_durable(&path, &wrapped)?
-            }
+        let recipients = match &options.passphrase {
+            Some(passphrase) => vec![first_passphrase(&layout, passphrase)?],
+            None => first_identities(options)?,
         };
+        // What opens it was made before, so that it is never there and closed to everyone.
+        let path = layout.recipients();
+        let wrapped = Keyring::random(recipients).wrap().map_err(|e| wrap_failed(&path, &e))?;
+        let made = make_durable(&path, &wrapped)?;
         let opened = Self::open_existing(options)?;
         Ok(Self { created: made == Made::ByUs, ..opened })
     }
 
-    /// Checks that the keyring is still there: without it, what is written can't be read by any later start.
+    /// Opens it again, with what it was opened with.
     ///
     /// # Errors
-    /// [`OpenError::KeyringMissing`] if it is not, [`OpenError::Io`] if that can't be seen.
-    pub fn check_still_there(&self) -> Result<(), OpenError> {
-        let layout = Layout(&self.data_dir);
-        if is_there(&layout.recipients())? || is_there(&layout.passphrase())? {
-            return Ok(());
+    /// As [`Vault::open_existing`]: who opened it then may not open it any more.
+    pub fn reload(&self) -> Result<Self, OpenError> {
+        Ok(Self { created: self.created, ..Self::open_existing(&self.options)? })
+    }
+
+    /// This vault, or the one that has taken its place on disk. Whoever opens a store asks for it once the store is
+    /// theirs: the keys may have been changed since this one was opened.
+    ///
+    /// # Errors
+    /// [`OpenError::KeyringMissing`] if the keyring is gone, else as [`Vault::reload`].
+    pub fn renewed(&self) -> Result<Self, OpenError> {
+        let path = self.layout().recipients();
+        match read_small(&path, keyring::LONGEST)? {
+            Some(wrapped) if self.digest == *Sha256::digest(&wrapped) => Ok(self.clone()),
+            Some(_) => self.reload(),
+            None => Err(OpenError::KeyringMissing { keyring: path, data_dir: self.options.data_dir.clone() }),
         }
-        Err(OpenError::KeyringMissing { keyring: layout.recipients(), data_dir: self.data_dir.clone() })
+    }
+
+    /// The same vault with the keyring that was written to disk as `wrapped`.
+    pub(super) fn with(&self, keyring: Keyring, wrapped: &[u8]) -> Self {
+        Self { keyring, digest: Sha256::digest(wrapped).into(), ..self.clone() }
     }
 
     /// Whether this call set the data directory up.
@@ -174,44 +165,65 @@ impl Vault {
     }
 
     /// The identity file that opened it; `None` if a passphrase did.
-    pub fn identity_path(&self) -> Option<&Path> {
-        self.identity.as_deref()
+    pub fn identity_path(&self) -> Option<PathBuf> {
+        self.options.passphrase.is_none().then(|| self.options.identity_path())
+    }
+
+    /// The recipient that opened it, unless it has been removed since.
+    pub fn opened_by(&self) -> Option<&Recipient> {
+        self.recipients().iter().find(|recipient| recipient.key == self.opened_by)
     }
 
     /// What opened it: `identity` or `passphrase`.
     pub fn opened_with(&self) -> &'static str {
-        if self.identity.is_some() { "identity" } else { "passphrase" }
+        if self.options.passphrase.is_none() { "identity" } else { "passphrase" }
     }
 
     /// Everything durable is below this directory.
     pub fn data_dir(&self) -> &Path {
-        &self.data_dir
+        &self.options.data_dir
+    }
+
+    pub(super) fn layout(&self) -> Layout<'_> {
+        Layout(&self.options.data_dir)
     }
 
     /// How many namespaces have a store here. Which, only their names tell: they are kept hashed.
     pub fn namespaces(&self) -> usize {
-        fs::read_dir(Layout(&self.data_dir).stores()).map_or(0, |entries| entries.flatten().count())
+        fs::read_dir(self.layout().stores()).map_or(0, |entries| entries.flatten().count())
     }
 
     /// The directory of a namespace.
     pub(crate) fn namespace_dir(&self, namespace: &str) -> PathBuf {
-        Layout(&self.data_dir).stores().join(self.keyring.directory_name(namespace))
+        self.layout().stores().join(self.keyring.directory_name(namespace))
     }
 
-    /// The directories of all namespaces that have one.
-    pub(crate) fn namespace_dirs(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(Layout(&self.data_dir).stores()).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    /// The directories of all namespaces that have one. One that can't be seen is an error: it would be left out
+    /// of what concerns all.
+    pub(crate) fn namespace_dirs(&self) -> Result<Vec<PathBuf>, OpenError> {
+        let stores = self.layout().stores();
+        let entries = match fs::read_dir(&stores) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(OpenError::io("look into", &stores))?,
+        };
+        let mut dirs = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(OpenError::io("look into", &stores))?.path();
+            if fs::metadata(&path).map_err(OpenError::io("look at", &path))?.is_dir() {
+                dirs.push(path);
+            }
+        }
+        Ok(dirs)
     }
 
     /// Where this module makes files.
     pub(crate) fn places(&self) -> [PathBuf; 2] {
-        [self.data_dir.clone(), Layout(&self.data_dir).keys()]
+        [self.options.data_dir.clone(), self.layout().keys()]
     }
 
     /// Keeps first starts from making files until it is dropped.
     pub(crate) fn lock_keys(&self) -> Result<fs::File, OpenError> {
-        lock_keys(&Layout(&self.data_dir))
+        lock_keys(&self.layout())
     }
 
     /// What seals the records of a namespace in the store that has this salt.
@@ -230,24 +242,128 @@ impl Vault {
     }
 }
 
+/// Opens the keyring with a passphrase: whichever file it opens holds the identity that opens the keyring.
+fn with_passphrase(
+    layout: &Layout<'_>,
+    wrapped: &[u8],
+    passphrase: &Passphrase,
+) -> Result<(Keyring, x25519::Recipient), OpenError> {
+    let files = layout.passphrases()?;
+    if files.is_empty() {
+        return Err(OpenError::NoPassphraseSet(layout.0.to_owned()));
+    }
+    let (mut damage, tried) = (None, files.len());
+    for (_, path) in files {
+        let identity = match passphrase_file::open(&path, passphrase) {
+            Ok(Some(identity)) => identity,
+            Ok(None) => continue,
+            // Another may open it yet.
+            Err(damaged @ OpenError::Damaged { .. }) => {
+                damage.get_or_insert(damaged);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let with = std::iter::once(&identity as &dyn Identity);
+        if let Some(keyring) = Keyring::unwrap(wrapped, &layout.recipients(), with)? {
+            return Ok((keyring, identity.to_public()));
+        }
+        // It was a recipient, and is none any more.
+    }
+    Err(damage.unwrap_or(OpenError::WrongPassphrase { keys: layout.keys(), tried }))
+}
+
+fn with_identity(
+    layout: &Layout<'_>,
+    wrapped: &[u8],
+    options: &VaultOptions,
+) -> Result<(Keyring, x25519::Recipient), OpenError> {
+    let path = options.identity_path();
+    let has_passphrase = || layout.passphrases().map(|files| !files.is_empty());
+    let identities = match identity::load(&path)? {
+        Some(identities) => identities,
+        None if options.identity.is_none() && has_passphrase()? => {
+            return Err(OpenError::PassphraseNeeded(options.data_dir.clone()));
+        }
+        None => {
+            let data_dir = options.data_dir.clone();
+            return Err(OpenError::IdentityMissing { identity: path, data_dir });
+        }
+    };
+    for identity in &identities {
+        let with = std::iter::once(identity as &dyn Identity);
+        if let Some(keyring) = Keyring::unwrap(wrapped, &layout.recipients(), with)? {
+            return Ok((keyring, identity.to_public()));
+        }
+    }
+    Err(OpenError::WrongIdentity {
+        identity: path,
+        keyring: layout.recipients(),
+        passphrase: has_passphrase()?,
+    })
+}
+
+/// The recipients of a store that is made for identities; makes one where there is none.
+fn first_identities(options: &VaultOptions) -> Result<Vec<Recipient>, OpenError> {
+    let path = options.identity_path();
+    if !is_there(&path)? {
+        identity::create(&path)?;
+    }
+    let identities = identity::load(&path)?.ok_or_else(|| OpenError::IdentityMissing {
+        identity: path.clone(),
+        data_dir: options.data_dir.clone(),
+    })?;
+    let mut recipients: Vec<Recipient> = Vec::new();
+    for key in identities.iter().map(x25519::Identity::to_public) {
+        if !recipients.iter().any(|recipient| recipient.key == key) {
+            recipients.push(Recipient::new(RecipientKind::Identity, key, String::new()));
+        }
+    }
+    Ok(recipients)
+}
+
+/// The recipient of a store that is made for a passphrase.
+fn first_passphrase(layout: &Layout<'_>, passphrase: &Passphrase) -> Result<Recipient, OpenError> {
+    // Left by a first start that was cut short: there is no keyring that they could open.
+    for (_, path) in layout.passphrases()? {
+        fs::remove_file(&path).map_err(OpenError::io("remove", &path))?;
+    }
+    let path = layout.passphrase(1);
+    let (key, sealed) = passphrase_file::make(passphrase).map_err(|e| wrap_failed(&path, &e))?;
+    make_durable(&path, &sealed)?;
+    Ok(Recipient::new(RecipientKind::Passphrase(1), key, String::new()))
+}
+
 /// The names below a data directory.
-struct Layout<'a>(&'a Path);
+pub(super) struct Layout<'a>(&'a Path);
 
 impl Layout<'_> {
     fn format(&self) -> PathBuf {
         self.0.join("FORMAT")
     }
 
-    fn keys(&self) -> PathBuf {
+    pub(super) fn keys(&self) -> PathBuf {
         self.0.join("keys")
     }
 
-    fn recipients(&self) -> PathBuf {
+    pub(super) fn recipients(&self) -> PathBuf {
         self.keys().join("recipients.age")
     }
 
-    fn passphrase(&self) -> PathBuf {
-        self.keys().join("passphrase-1.age")
+    pub(super) fn passphrase(&self, number: u8) -> PathBuf {
+        self.keys().join(format!("passphrase-{number}.age"))
+    }
+
+    /// The files of passphrases that are there, with their numbers.
+    pub(super) fn passphrases(&self) -> Result<Vec<(u8, PathBuf)>, OpenError> {
+        let mut found = Vec::new();
+        for number in NUMBERS {
+            let path = self.passphrase(number);
+            if is_there(&path)? {
+                found.push((number, path));
+            }
+        }
+        Ok(found)
     }
 
     fn stores(&self) -> PathBuf {
@@ -298,7 +414,7 @@ fn format_line() -> String {
     format!("warm data directory, format {FORMAT_VERSION}\n")
 }
 
-fn wrap_failed(path: &Path, error: &age::EncryptError) -> OpenError {
+pub(super) fn wrap_failed(path: &Path, error: &age::EncryptError) -> OpenError {
     OpenError::Io { action: "seal", path: path.to_owned(), source: io::Error::other(error.to_string()) }
 }
 
@@ -374,7 +490,7 @@ mod tests {
         assert!(made.created() && made.opened_with() == "passphrase");
         assert!(!bare.data_dir.join("identity.txt").exists());
         assert!(Vault::open(&with("correct horse")).unwrap().keyring == made.keyring);
-        assert!(matches!(Vault::open(&with("wrong")), Err(OpenError::WrongPassphrase(_))));
+        assert!(matches!(Vault::open(&with("wrong")), Err(OpenError::WrongPassphrase { tried: 1, .. })));
         assert!(matches!(Vault::open(&bare), Err(OpenError::PassphraseNeeded(_))));
     }
 

@@ -37,8 +37,12 @@ impl Backup {
         let Sealed { memories, bytes, key } = seal(&*memory, &self.file, self.force, options)?;
         let needed = match key.identity_path() {
             Some(identity) => format!(
-                "Opening it takes the identity file {}: keep a copy of that too, in another place.",
-                identity.display()
+                "Opening it takes the identity file {}{}: keep a copy of that too, in another place.",
+                identity.display(),
+                match key.identities() {
+                    0 | 1 => String::new(),
+                    several => format!(", or another of the store's {several} identities"),
+                }
             ),
             None => "Opening it takes the passphrase.".to_owned(),
         };

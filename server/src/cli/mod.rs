@@ -10,6 +10,8 @@ mod export;
 mod import;
 mod look;
 mod output;
+mod passphrase;
+mod recipients;
 mod restore;
 mod store;
 mod target;
@@ -39,6 +41,12 @@ pub enum Command {
     Backup(backup::Backup),
     /// Put the memories of a backup back
     Restore(restore::Restore),
+    /// Say who may open the store, and change that
+    #[command(subcommand)]
+    Recipients(recipients::Recipients),
+    /// Set, change or remove a passphrase that opens the store
+    #[command(subcommand)]
+    Passphrase(passphrase::Change),
 }
 
 /// Why a command ended early.
@@ -76,6 +84,8 @@ pub fn run(command: &Command, options: &Options) -> ExitCode {
         Command::Export(export) => export.run(options),
         Command::Backup(backup) => backup.run(options),
         Command::Restore(restore) => restore.run(options),
+        Command::Recipients(recipients) => recipients.run(options),
+        Command::Passphrase(change) => change.run(options),
     };
     match done {
         Ok(code) => code,

@@ -97,7 +97,8 @@ pub struct SharedMemory {
 }
 
 struct Shared {
-    vault: Vault,
+    /// As it was when it was last needed: the keys may be changed while nobody has the store open.
+    vault: Mutex<Vault>,
     seat: Seat,
     limits: Limits,
     part: Part,
@@ -184,7 +185,7 @@ impl SharedMemory {
 
     fn take_part(vault: &Vault, seat: Seat, limits: Limits, part: Part) -> Result<Self, Arc<ShareError>> {
         let shared = Arc::new(Shared {
-            vault: vault.clone(),
+            vault: Mutex::new(vault.clone()),
             seat,
             limits,
             part,
@@ -426,12 +427,21 @@ impl Shared {
             return self.seat.try_claim();
         }
         let claim = self.seat.try_reclaim()?;
-        self.vault.check_still_there()?;
+        self.vault()?;
         Ok(claim)
     }
 
+    /// The vault with the keys of now. Errors when they are gone, or open with something else by now.
+    fn vault(&self) -> Result<Vault, OpenError> {
+        let mut vault = unpoisoned(&self.vault);
+        *vault = vault.renewed()?;
+        Ok(vault.clone())
+    }
+
+    /// Where the keys of now can't be had, the other side says whether those of before still fit.
     fn prover(&self) -> Prover {
-        self.vault.prover(self.seat.namespace())
+        let vault = self.vault().unwrap_or_else(|_| unpoisoned(&self.vault).clone());
+        vault.prover(self.seat.namespace())
     }
 
     fn own(self: &Arc<Self>, claim: Claim) -> Result<Owner, ShareError> {
@@ -448,7 +458,7 @@ impl Shared {
         let host = Host::start(&self.seat, self.prover(), Box::new(when_shut)).map_err(|error| {
             tracing::warn!(%error, "other processes can't join this store: there is no place for a local socket");
         });
-        let engine = Engine::open_claimed(&self.vault, claim, self.limits.clone())?;
+        let engine = Engine::open_claimed(&self.vault()?, claim, self.limits.clone())?;
         tracing::info!(millis = started.elapsed().as_millis(), "this process owns the store");
         self.made.fetch_or(engine.created(), Ordering::Relaxed);
         if let Ok(host) = &host {

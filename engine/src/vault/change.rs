@@ -1,0 +1,77 @@
+//! Writing the keyring anew, for other recipients or with another store secret.
+//!
+//! Each of these replaces or removes one file, whole. In which order that makes a change that can be cut short
+//! anywhere is the business of [`recipients`](crate::recipients). Whoever calls holds the lock of the keys.
+
+use std::fs;
+
+use super::keyring::StoreSecret;
+use super::open::Vault;
+use super::passphrase_file;
+use super::recipients::{NUMBERS, Recipient, RecipientKind};
+use super::secret::Passphrase;
+use crate::files::{make_durable, replace_durable, sweep, sync_dir};
+use crate::open_error::OpenError;
+
+impl Vault {
+    /// Who may open the memories, in the order in which they were added.
+    pub fn recipients(&self) -> &[Recipient] {
+        self.keyring.recipients()
+    }
+
+    /// Whether a change of the store secret was begun and is not finished yet: what was sealed before may still be
+    /// opened with keys of before.
+    pub fn has_unfinished_change(&self) -> bool {
+        self.keyring.is_being_changed()
+    }
+
+    /// Writes the keyring for these recipients; returns the vault that has it.
+    pub(crate) fn rewrap(&self, recipients: Vec<Recipient>, secret: StoreSecret) -> Result<Self, OpenError> {
+        let keyring = self.keyring.changed(recipients, secret);
+        let path = self.layout().recipients();
+        let wrapped = keyring.wrap().map_err(|error| super::open::wrap_failed(&path, &error))?;
+        replace_durable(&path, &wrapped)?;
+        Ok(self.with(keyring, &wrapped))
+    }
+
+    /// Makes the file of a passphrase, under a number that is free. It opens nothing before the recipient that
+    /// is returned is one of the keyring's.
+    pub(crate) fn make_passphrase(&self, passphrase: &Passphrase) -> Result<Recipient, OpenError> {
+        passphrase.check_new()?;
+        self.sweep_keys()?;
+        let layout = self.layout();
+        let taken = |number| self.recipients().iter().any(|r| r.kind == RecipientKind::Passphrase(number));
+        let number = NUMBERS.clone().find(|number| !taken(*number)).unwrap_or(*NUMBERS.end());
+        let path = layout.passphrase(number);
+        let (key, sealed) =
+            passphrase_file::make(passphrase).map_err(|error| super::open::wrap_failed(&path, &error))?;
+        make_durable(&path, &sealed)?;
+        Ok(Recipient::new(RecipientKind::Passphrase(number), key, String::new()))
+    }
+
+    /// Removes what opens nothing: files of passphrases that are no recipients, and what writing that was cut
+    /// short left.
+    pub(crate) fn sweep_keys(&self) -> Result<(), OpenError> {
+        let layout = self.layout();
+        sweep(&layout.keys());
+        for (number, path) in layout.passphrases()? {
+            if !self.recipients().iter().any(|r| r.kind == RecipientKind::Passphrase(number)) {
+                fs::remove_file(&path).map_err(OpenError::io("remove", &path))?;
+            }
+        }
+        sync_dir(&layout.keys()).map_err(OpenError::io("sync the directory", &layout.keys()))
+    }
+
+    /// The public keys of the identities in a file.
+    pub(crate) fn keys_in(path: &std::path::Path) -> Result<Vec<age::x25519::Recipient>, OpenError> {
+        let identities = super::identity::load(path)?;
+        let identities = identities
+            .ok_or_else(|| OpenError::io("read", path)(std::io::Error::from(std::io::ErrorKind::NotFound)))?;
+        Ok(identities.iter().map(age::x25519::Identity::to_public).collect())
+    }
+
+    /// Makes an identity file where there is none.
+    pub(crate) fn make_identity(path: &std::path::Path) -> Result<crate::files::Made, OpenError> {
+        super::identity::create(path)
+    }
+}
