@@ -97,15 +97,21 @@ fn open_in(
     if made && !exists(file)? {
         return Err(OpenError::StoreMissing(path));
     }
-    // While a store is made, nobody changes the keys: the change would miss it.
-    let _keys = (created && mode == Mode::Create).then(|| vault.lock_keys()).transpose()?;
     // The store is ours now, and whoever had it may have changed the keys since they were read.
-    let vault = &vault.renewed()?;
+    let mut vault = vault.renewed()?;
+    let mut keys_lock = None;
+    if created && mode == Mode::Create {
+        // A change of the keys would miss a store that is made meanwhile.
+        keys_lock = Some(vault.lock_keys()?);
+        vault = vault.renewed()?;
+    }
+    let vault = &vault;
     if created {
         match (mode, &mut lock) {
             (Mode::Create, Some(lock)) => create_store(vault, namespace, &unfinished, lock)?,
             _ => return Err(OpenError::NoStore(dir.to_owned())),
         }
+        drop(keys_lock);
     }
     let mut store = look_at(file)?;
     let loaded = load(vault, namespace, file, &store)?;

@@ -237,6 +237,9 @@ impl Keys {
     /// [`RecipientError::FileExists`], and what [`Keys::add_file`] returns.
     pub fn add_new_file(&mut self, path: &Path, label: &str) -> Result<Vec<Recipient>, RecipientError> {
         self.check_label(label)?;
+        if self.vault.recipients().len() >= MOST_RECIPIENTS {
+            return Err(RecipientError::TooMany);
+        }
         match Vault::make_identity(path)? {
             Made::ByUs => self.add_file(path, label),
             Made::Before => Err(RecipientError::FileExists(path.to_owned())),
@@ -354,8 +357,8 @@ impl Keys {
         }
         let recipients = self.vault.recipients().to_vec();
         self.vault = self.vault.rewrap(recipients, StoreSecret::Settled).map_err(unfinished)?;
-        steps(Step::Settled)?;
-        Ok(self.vault.sweep_keys()?)
+        steps(Step::Settled).map_err(unfinished)?;
+        self.vault.sweep_keys().map_err(unfinished)
     }
 
     /// The directories of all stores, with their locks, or the error that one is open.
@@ -431,8 +434,8 @@ impl Keys {
     }
 }
 
-fn unfinished(error: impl Into<OpenError>) -> RecipientError {
-    RecipientError::Unfinished(Box::new(error.into()))
+fn unfinished(error: OpenError) -> RecipientError {
+    RecipientError::Unfinished(Box::new(error))
 }
 
 #[cfg(test)]

@@ -486,9 +486,15 @@ mod tests {
         let bare = options(dir.path());
         let with = |text| VaultOptions { passphrase: passphrase(text), ..bare.clone() };
         assert!(matches!(Vault::open(&with("")), Err(OpenError::EmptyPassphrase)));
+        assert!(matches!(Vault::open(&with("seven c")), Err(OpenError::ShortPassphrase)));
+        assert!(!bare.data_dir.exists(), "nothing is made for one that is refused");
+        // A start that was cut short before it wrote the keyring.
+        fs::create_dir_all(bare.data_dir.join("keys")).unwrap();
+        fs::write(bare.data_dir.join("keys/passphrase-3.age"), "half a start").unwrap();
         let made = Vault::open(&with("correct horse")).unwrap();
         assert!(made.created() && made.opened_with() == "passphrase");
         assert!(!bare.data_dir.join("identity.txt").exists());
+        assert!(!bare.data_dir.join("keys/passphrase-3.age").exists());
         assert!(Vault::open(&with("correct horse")).unwrap().keyring == made.keyring);
         assert!(matches!(Vault::open(&with("wrong")), Err(OpenError::WrongPassphrase { tried: 1, .. })));
         assert!(matches!(Vault::open(&bare), Err(OpenError::PassphraseNeeded(_))));
@@ -517,6 +523,51 @@ mod tests {
         assert!(matches!(Vault::open(&options), Err(OpenError::Damaged { .. })));
         fs::remove_file(&format).unwrap();
         assert!(matches!(Vault::open(&options), Err(OpenError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_vault_is_read_again_only_when_its_keyring_was_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = options(dir.path());
+        let made = Vault::open(&options).unwrap();
+        let identity = fs::read(options.identity_path()).unwrap();
+        fs::remove_file(options.identity_path()).unwrap();
+        assert!(made.renewed().unwrap().keyring == made.keyring, "nothing is needed for what is unchanged");
+        let changed = made.rewrap(made.recipients().to_vec(), crate::vault::StoreSecret::Renewed).unwrap();
+        assert!(changed.keyring != made.keyring);
+        assert!(matches!(made.renewed(), Err(OpenError::IdentityMissing { .. })));
+        fs::write(options.identity_path(), identity).unwrap();
+        let renewed = made.renewed().unwrap();
+        assert!(renewed.keyring == changed.keyring && renewed.created());
+        assert_eq!(renewed.opened_by(), changed.recipients().first());
+        fs::write(options.data_dir.join("keys/recipients.age"), "garbage").unwrap();
+        assert!(matches!(made.renewed(), Err(OpenError::Damaged { .. })));
+        fs::remove_file(options.data_dir.join("keys/recipients.age")).unwrap();
+        assert!(matches!(made.renewed(), Err(OpenError::KeyringMissing { .. })));
+    }
+
+    #[test]
+    fn of_several_passphrases_each_opens_the_store_whatever_became_of_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let bare = options(dir.path());
+        let with = |text| VaultOptions { passphrase: passphrase(text), ..bare.clone() };
+        let vault = Vault::open(&bare).unwrap();
+        let second = vault.make_passphrase(&Passphrase::new("battery staple".into())).unwrap();
+        let recipients = [vault.recipients(), &[second]].concat();
+        vault.rewrap(recipients, crate::vault::StoreSecret::Kept).unwrap();
+        let (first, other) =
+            (bare.data_dir.join("keys/passphrase-1.age"), bare.data_dir.join("keys/passphrase-2.age"));
+        fs::rename(&first, &other).unwrap();
+        fs::write(&first, "garbage").unwrap();
+        let opened = Vault::open(&with("battery staple")).unwrap();
+        assert!(opened.keyring.recipients().len() == 2 && opened.identity_path().is_none());
+        let error = Vault::open(&with("wrong")).unwrap_err();
+        assert!(matches!(&error, OpenError::Damaged { path, .. } if *path == first), "{error}");
+        fs::remove_file(bare.identity_path()).unwrap();
+        assert!(matches!(Vault::open(&bare), Err(OpenError::PassphraseNeeded(_))));
+        identity::create(&bare.identity_path()).unwrap();
+        let error = Vault::open(&bare).unwrap_err().to_string();
+        assert!(error.contains("wrong key") && error.contains("--passphrase-env"), "{error}");
     }
 
     #[test]

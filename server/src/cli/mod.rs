@@ -46,7 +46,7 @@ pub enum Command {
     Recipients(recipients::Recipients),
     /// Set, change or remove a passphrase that opens the store
     #[command(subcommand)]
-    Passphrase(passphrase::Change),
+    Passphrase(passphrase::Passphrases),
 }
 
 /// Why a command ended early.
@@ -85,7 +85,7 @@ pub fn run(command: &Command, options: &Options) -> ExitCode {
         Command::Backup(backup) => backup.run(options),
         Command::Restore(restore) => restore.run(options),
         Command::Recipients(recipients) => recipients.run(options),
-        Command::Passphrase(change) => change.run(options),
+        Command::Passphrase(passphrases) => passphrases.run(options),
     };
     match done {
         Ok(code) => code,

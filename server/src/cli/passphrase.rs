@@ -17,7 +17,7 @@ use crate::options::{self, Options};
 
 /// What to do.
 #[derive(Clone, PartialEq, Eq, Subcommand)]
-pub enum Change {
+pub enum Passphrases {
     /// Let one more passphrase open the store
     Add(New),
     /// Put another passphrase in the place of one, and make a new store secret
@@ -61,7 +61,7 @@ impl New {
     }
 }
 
-impl Change {
+impl Passphrases {
     pub fn run(&self, options: &Options) -> Done {
         match self {
             Self::Add(new) => {

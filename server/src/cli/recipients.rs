@@ -116,7 +116,10 @@ pub fn hold(options: &Options) -> Result<Keys, Stop> {
         Ok(false) => {}
         Ok(true) => note("A change of the keys that was cut short is finished now."),
         // What is asked for may be done all the same, or else says the same.
-        Err(error) => note(format_args!("warm-mcp: a change of the keys was cut short: {error}")),
+        Err(error) if keys.vault().has_unfinished_change() => note(format_args!(
+            "warm-mcp: a change of the keys was cut short and is still to be finished: {error}"
+        )),
+        Err(error) => note(format_args!("warm-mcp: {error}")),
     }
     Ok(keys)
 }
