@@ -135,6 +135,18 @@ fn examine_vault(options: &Options, report: &mut Report) -> Option<Vault> {
             format!("{several} can open the memories: `warm-mcp recipients list` shows them"),
         );
     }
+    for recipient in vault.recipients() {
+        match vault.missing_file(recipient) {
+            Ok(None) => {}
+            Ok(Some(file)) => report.problem(format!(
+                "{} is missing, and its passphrase opens nothing.\n\
+                 Put it back from a copy, or remove the passphrase: {}",
+                file.display(),
+                repair::command_line(&format!("recipients remove {}", recipient.name()), options)
+            )),
+            Err(error) => report.problem(error.to_string()),
+        }
+    }
     if vault.has_unfinished_change() {
         report.problem(format!(
             "A change of the keys was cut short: what was there before it may still open with the old keys.\n\

@@ -106,6 +106,8 @@ fn an_identity_that_is_added_opens_the_store_and_one_that_is_removed_is_refused(
     assert_eq!(lines.len(), 2, "{listed}");
     assert!(lines[0].contains(&home.first_key()) && lines[0].ends_with("(opened the store now)"), "{listed}");
     assert!(lines[1].starts_with("identity") && lines[1].ends_with("stick"), "{listed}");
+    let report = owner(&home.store(), &["doctor"]);
+    assert!(report.contains("recipients  2 can open the memories"), "{report}");
 
     let said = home.remove_first();
     for part in [home.first_key().as_str(), "new secret", "Backups", "\n  stick\n"] {
@@ -266,6 +268,16 @@ fn a_passphrase_that_was_changed_opens_nothing_and_the_new_one_does() {
 
     let (code, said, stderr) = with(&[old], &add);
     assert!(code == Some(0) && said.contains("Added passphrase-1 (age1"), "{said}{stderr}");
+    let listed = owner(&home.store(), &["recipients", "list", "--json"]);
+    let listed: Vec<serde_json::Value> =
+        listed.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    assert_eq!((&listed[0]["kind"], &listed[0]["opened"]), (&json!("identity"), &json!(true)));
+    assert_eq!((&listed[1]["name"], &listed[1]["file_missing"]), (&json!("passphrase-1"), &json!(false)));
+    let (file, aside) = (home.store().join("keys/passphrase-1.age"), home.path("aside"));
+    fs::rename(&file, &aside).expect("it is ours");
+    let (code, report, _) = run(&home.store(), &["doctor"]);
+    assert!(code == Some(1) && report.contains("passphrase-1.age is missing"), "{report}");
+    fs::rename(&aside, &file).expect("it is ours");
     // With the passphrase itself: it is the one that is changed.
     let (code, said, stderr) = with(&[old, new], &[&["--passphrase-env", "OLD"], &change[..]].concat());
     assert!(code == Some(0) && said.contains("the new one is passphrase-2"), "{said}{stderr}");

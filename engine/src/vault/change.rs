@@ -4,13 +4,18 @@
 //! anywhere is the business of [`recipients`](crate::recipients). Whoever calls holds the lock of the keys.
 
 use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use age::x25519;
+
+use super::identity;
 use super::keyring::StoreSecret;
-use super::open::Vault;
+use super::open::{Vault, wrap_failed};
 use super::passphrase_file;
 use super::recipients::{NUMBERS, Recipient, RecipientKind};
 use super::secret::Passphrase;
-use crate::files::{make_durable, replace_durable, sweep, sync_dir};
+use crate::files::{Made, make_durable, replace_durable, sweep, sync_dir};
 use crate::open_error::OpenError;
 
 impl Vault {
@@ -25,11 +30,24 @@ impl Vault {
         self.keyring.is_being_changed()
     }
 
+    /// The file that this recipient's passphrase would open, where it is missing.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`] if that can't be seen.
+    pub fn missing_file(&self, recipient: &Recipient) -> Result<Option<PathBuf>, OpenError> {
+        let RecipientKind::Passphrase(number) = recipient.kind else {
+            return Ok(None);
+        };
+        let path = self.layout().passphrase(number);
+        let there = path.try_exists().map_err(OpenError::io("look for", &path))?;
+        Ok((!there).then_some(path))
+    }
+
     /// Writes the keyring for these recipients; returns the vault that has it.
     pub(crate) fn rewrap(&self, recipients: Vec<Recipient>, secret: StoreSecret) -> Result<Self, OpenError> {
         let keyring = self.keyring.changed(recipients, secret);
         let path = self.layout().recipients();
-        let wrapped = keyring.wrap().map_err(|error| super::open::wrap_failed(&path, &error))?;
+        let wrapped = keyring.wrap().map_err(|error| wrap_failed(&path, &error))?;
         replace_durable(&path, &wrapped)?;
         Ok(self.with(keyring, &wrapped))
     }
@@ -43,8 +61,7 @@ impl Vault {
         let taken = |number| self.recipients().iter().any(|r| r.kind == RecipientKind::Passphrase(number));
         let number = NUMBERS.clone().find(|number| !taken(*number)).unwrap_or(*NUMBERS.end());
         let path = layout.passphrase(number);
-        let (key, sealed) =
-            passphrase_file::make(passphrase).map_err(|error| super::open::wrap_failed(&path, &error))?;
+        let (key, sealed) = passphrase_file::make(passphrase).map_err(|error| wrap_failed(&path, &error))?;
         make_durable(&path, &sealed)?;
         Ok(Recipient::new(RecipientKind::Passphrase(number), key, String::new()))
     }
@@ -63,15 +80,15 @@ impl Vault {
     }
 
     /// The public keys of the identities in a file.
-    pub(crate) fn keys_in(path: &std::path::Path) -> Result<Vec<age::x25519::Recipient>, OpenError> {
-        let identities = super::identity::load(path)?;
-        let identities = identities
-            .ok_or_else(|| OpenError::io("read", path)(std::io::Error::from(std::io::ErrorKind::NotFound)))?;
-        Ok(identities.iter().map(age::x25519::Identity::to_public).collect())
+    pub(crate) fn keys_in(path: &Path) -> Result<Vec<x25519::Recipient>, OpenError> {
+        match identity::load(path)? {
+            Some(identities) => Ok(identities.iter().map(x25519::Identity::to_public).collect()),
+            None => Err(OpenError::io("read", path)(io::ErrorKind::NotFound.into())),
+        }
     }
 
     /// Makes an identity file where there is none.
-    pub(crate) fn make_identity(path: &std::path::Path) -> Result<crate::files::Made, OpenError> {
-        super::identity::create(path)
+    pub(crate) fn make_identity(path: &Path) -> Result<Made, OpenError> {
+        identity::create(path)
     }
 }

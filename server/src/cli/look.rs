@@ -197,6 +197,7 @@ impl List {
     }
 }
 
-fn json(value: &impl Serialize) -> Result<String, Stop> {
+/// A value as one line of JSON.
+pub fn json(value: &impl Serialize) -> Result<String, Stop> {
     serde_json::to_string(value).map_err(|_| Stop::Said("the answer can't be written as JSON.".into()))
 }

@@ -6,6 +6,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use warm_engine::{
     Vault,
     recipients::{Keys, Recipient, RecipientError, RecipientKind},
@@ -13,6 +14,7 @@ use warm_engine::{
 
 use super::{
     Done, Stop,
+    look::json,
     output::{Output, note},
 };
 use crate::options::Options;
@@ -21,11 +23,33 @@ use crate::options::Options;
 #[derive(Clone, PartialEq, Eq, Subcommand)]
 pub enum Recipients {
     /// List who may open the store, with their public keys
-    List,
+    List(List),
     /// Let another age identity open the store
     Add(Add),
     /// Let one no more, and make a new store secret
     Remove(Remove),
+}
+
+/// How to list them.
+#[derive(Args, Clone, PartialEq, Eq)]
+pub struct List {
+    /// Print a JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// A recipient, for a script.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    kind: &'static str,
+    public_key: String,
+    label: String,
+    added_at: String,
+    /// Whether it opened the store for this listing.
+    opened: bool,
+    /// Whether the file that its passphrase opens is not there.
+    file_missing: bool,
 }
 
 /// Whom to add, and how to call it.
@@ -68,7 +92,7 @@ impl Recipients {
     pub fn run(&self, options: &Options) -> Done {
         let mut keys = hold(options)?;
         match self {
-            Self::List => list(keys.vault())?,
+            Self::List(list) => list.run(keys.vault())?,
             Self::Add(add) => add.run(&mut keys)?,
             Self::Remove(remove) => {
                 let removed = keys.remove(&remove.name, remove.yes)?;
@@ -124,19 +148,38 @@ pub fn hold(options: &Options) -> Result<Keys, Stop> {
     Ok(keys)
 }
 
-fn list(vault: &Vault) -> Result<(), Stop> {
-    let mut out = Output::new();
-    for recipient in vault.recipients() {
-        let kind = match recipient.kind() {
-            RecipientKind::Identity => "identity".to_owned(),
-            RecipientKind::Passphrase(_) => recipient.name(),
-        };
-        let own = if vault.opened_by() == Some(recipient) { "  (opened the store now)" } else { "" };
-        let label = if recipient.label().is_empty() { "-" } else { recipient.label() };
-        let (key, added) = (recipient.public_key(), recipient.added_at());
-        out.line(format_args!("{kind:<12}  {key}  {}  {label}{own}", &added[..10.min(added.len())]))?;
+impl List {
+    fn run(&self, vault: &Vault) -> Result<(), Stop> {
+        let mut out = Output::new();
+        for recipient in vault.recipients() {
+            let missing = vault.missing_file(recipient).map_err(|error| error.to_string())?;
+            let listed = Listed {
+                name: recipient.name(),
+                kind: match recipient.kind() {
+                    RecipientKind::Identity => "identity",
+                    RecipientKind::Passphrase(_) => "passphrase",
+                },
+                public_key: recipient.public_key(),
+                label: recipient.label().to_owned(),
+                added_at: recipient.added_at(),
+                opened: vault.opened_by() == Some(recipient),
+                file_missing: missing.is_some(),
+            };
+            out.line(if self.json { json(&listed)? } else { listed.line() })?;
+        }
+        out.end()
     }
-    out.end()
+}
+
+impl Listed {
+    fn line(&self) -> String {
+        let what = if self.kind == "identity" { self.kind } else { &self.name };
+        let label = if self.label.is_empty() { "-" } else { &self.label };
+        let opened = if self.opened { "  (opened the store now)" } else { "" };
+        let missing = if self.file_missing { "  (opens nothing: its file is missing)" } else { "" };
+        let (key, added) = (&self.public_key, self.added_at.get(..10).unwrap_or(&self.added_at));
+        format!("{what:<12}  {key}  {added}  {label}{opened}{missing}")
+    }
 }
 
 /// Says what the removal of a recipient means and what to do next.
