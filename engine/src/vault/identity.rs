@@ -8,13 +8,12 @@ use age::secrecy::ExposeSecret;
 use age::x25519;
 use zeroize::Zeroizing;
 
+use super::recipients::MOST;
 use crate::files::{Made, make_durable, private_dir, read_small};
 use crate::open_error::OpenError;
 
 /// Far more than any identity file needs.
 const LONGEST: u64 = 64 * 1024;
-/// More than a person has, and few enough for a keyring.
-const MOST_IDENTITIES: usize = 16;
 
 /// The identities in the file at `path`, or `None` if there is no file.
 pub(super) fn load(path: &Path) -> Result<Option<Vec<x25519::Identity>>, OpenError> {
@@ -53,8 +52,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<x25519::Identity>, String> {
     }
     match identities.len() {
         0 => Err("it holds no key".into()),
-        1..=MOST_IDENTITIES => Ok(identities),
-        _ => Err(format!("it holds more than {MOST_IDENTITIES} keys")),
+        1..=MOST => Ok(identities),
+        _ => Err(format!("it holds more than {MOST} keys")),
     }
 }
 
@@ -124,9 +123,9 @@ mod tests {
         fs::write(&path, vec![b'#'; 70_000]).unwrap();
         assert!(matches!(load(&path), Err(OpenError::IdentityMalformed { .. })));
         let key = x25519::Identity::generate().to_string();
-        fs::write(&path, format!("{}\n", key.expose_secret()).repeat(17)).unwrap();
+        fs::write(&path, format!("{}\n", key.expose_secret()).repeat(101)).unwrap();
         let error = load(&path).err().expect("it is refused").to_string();
-        assert!(error.contains("more than 16 keys"), "{error}");
+        assert!(error.contains("more than 100 keys"), "{error}");
     }
 
     #[test]

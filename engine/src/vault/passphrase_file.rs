@@ -75,7 +75,8 @@ mod tests {
     fn the_right_passphrase_opens_it_and_damage_is_named_without_work() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("passphrase-1.age");
-        let right = Passphrase::new("correct horse".into());
+        // Shorter than one that may be set: it opens what it sealed.
+        let right = Passphrase::new("horse".into());
         let (key, sealed) = make(&right).unwrap();
         let text = String::from_utf8_lossy(&sealed);
         assert!(text.starts_with("age-encryption.org/v1\n-> scrypt ") && text.contains(" 18\n"));
