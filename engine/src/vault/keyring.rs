@@ -62,10 +62,10 @@ pub(crate) enum StoreSecret {
     Settled,
 }
 
-/// The keys of one thing in the store, which is sealed under the first and may still be under the second.
+/// The keys that may seal a slot: the store secret's, and while that is being changed, the one before.
 #[derive(Clone, Debug)]
 #[cfg_attr(not(test), expect(dead_code, reason = "the slot's seal reads them"))]
-pub(super) struct KeyPair {
+pub(super) struct SlotKeys {
     pub(super) current: Key,
     pub(super) previous: Option<Key>,
 }
@@ -121,11 +121,11 @@ impl Keyring {
         OperationKey::new(derive(&self.directory, Some(salt), b"warm operations\0", namespace))
     }
 
-    /// The keys that seal the slot in the store directory of this name, whose slot has this salt.
+    /// The keys that seal the slot of the store in the directory of this name.
     #[cfg_attr(not(test), expect(dead_code, reason = "the slot's seal asks for them"))]
-    pub(super) fn slot_keys(&self, directory: &str, salt: &[u8; 16]) -> KeyPair {
-        let key = |secret| derive(secret, Some(salt), b"warm slot\0", directory);
-        KeyPair { current: key(&self.store_secret), previous: self.previous.as_ref().map(key) }
+    pub(super) fn slot_keys(&self, directory_name: &str) -> SlotKeys {
+        let key = |secret| derive(secret, None, b"warm slot\0", directory_name);
+        SlotKeys { current: key(&self.store_secret), previous: self.previous.as_ref().map(key) }
     }
 
     /// What proves to another process that this one may open the namespace.
@@ -312,7 +312,7 @@ mod tests {
     fn a_changed_secret_is_known_with_the_one_before_until_it_is_settled() {
         let (keyring, identity) = keyring();
         let list = keyring.recipients.to_vec();
-        let keys = |keyring: &Keyring| keyring.slot_keys("00ff", &[1; 16]);
+        let keys = |keyring: &Keyring| keyring.slot_keys("00ff");
         let renewed = keyring.changed(list.clone(), StoreSecret::Renewed);
         assert!(renewed.is_being_changed() && !keyring.is_being_changed());
         assert_ne!(keys(&renewed).current, keys(&keyring).current);
@@ -324,8 +324,7 @@ mod tests {
         let settled = kept.changed(list, StoreSecret::Settled);
         assert_eq!(keys(&settled).current, keys(&renewed).current);
         assert_eq!(keys(&settled).previous, None);
-        assert_ne!(keys(&settled).current, settled.slot_keys("00fe", &[1; 16]).current);
-        assert_ne!(keys(&settled).current, settled.slot_keys("00ff", &[2; 16]).current);
+        assert_ne!(keys(&settled).current, settled.slot_keys("00fe").current);
         let proof = |keyring: &Keyring| keyring.prover("n").prove("owner", b"said");
         assert!(proof(&settled) == proof(&renewed) && proof(&settled) != proof(&keyring));
     }
