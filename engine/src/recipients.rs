@@ -138,7 +138,7 @@ enum Step<'a> {
     /// The new secret is in force.
     Renewed,
     /// A store is to be sealed under it, and not under the one before.
-    Reseal(&'a Vault, &'a Path, &'a mut StoreLock),
+    Reseal(&'a Vault, &'a Path),
     /// The secret before is gone.
     Settled,
 }
@@ -148,15 +148,16 @@ type Steps<'s> = &'s mut dyn FnMut(Step<'_>) -> Result<(), OpenError>;
 /// What is done at each step.
 fn work(step: Step<'_>) -> Result<(), OpenError> {
     match step {
-        Step::Reseal(vault, dir, lock) => reseal(vault, dir, lock),
+        Step::Reseal(vault, dir) => reseal(vault, dir),
         Step::PassphraseMade | Step::Renewed | Step::Settled => Ok(()),
     }
 }
 
-/// Seals what a store keeps under the store secret anew, under the vault's present one alone.
+/// Seals what a store keeps under the store secret anew, under the vault's present one alone. The caller holds
+/// the store's lock.
 ///
 /// Nothing in a store is sealed under the store secret yet.
-fn reseal(_vault: &Vault, _dir: &Path, _lock: &mut StoreLock) -> Result<(), OpenError> {
+fn reseal(_vault: &Vault, _dir: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
@@ -347,13 +348,9 @@ impl Keys {
     }
 
     /// Seals every store under the new secret and lets the one before it go.
-    fn settle(
-        &mut self,
-        mut stores: Vec<(PathBuf, StoreLock)>,
-        steps: Steps<'_>,
-    ) -> Result<(), RecipientError> {
-        for (dir, lock) in &mut stores {
-            steps(Step::Reseal(&self.vault, dir, lock)).map_err(unfinished)?;
+    fn settle(&mut self, stores: Vec<(PathBuf, StoreLock)>, steps: Steps<'_>) -> Result<(), RecipientError> {
+        for (dir, _) in &stores {
+            steps(Step::Reseal(&self.vault, dir)).map_err(unfinished)?;
         }
         let recipients = self.vault.recipients().to_vec();
         self.vault = self.vault.rewrap(recipients, StoreSecret::Settled).map_err(unfinished)?;
