@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 mod receipt;
 
 pub use receipt::{
-    AskReceipts, CopyKind, CopyMade, Receipt, ReceiptBranches, ReceiptFile, ReceiptProof, ReceiptVersion,
-    Receipts,
+    AskReceipts, CopyKind, CopyMade, Copying, Receipt, ReceiptBranches, ReceiptFile, ReceiptProof,
+    ReceiptVersion, Receipts,
 };
 
 pub use crate::limits::Limits;

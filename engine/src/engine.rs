@@ -10,9 +10,9 @@ use crate::anchor::Anchor;
 use crate::changes::ChangeLog;
 use crate::commit::{CommitState, Commits};
 use crate::contract::{
-    Command, CommandLimits, CopyKind, EncryptionStats, Export, Exported, Forget, Forgotten, Get, Limits,
-    List, Listing, Memory, OperationId, Recall, RecallMode, RecallStats, Recalled, Receipt, ReceiptFile,
-    Receipts, Remember, Remembered, Restore, Restored, Stats, Suggest, Suggested, Told, Write, Written,
+    Command, CommandLimits, Copying, EncryptionStats, Export, Exported, Forget, Forgotten, Get, Limits, List,
+    Listing, Memory, OperationId, Recall, RecallMode, RecallStats, Recalled, Receipt, ReceiptFile, Receipts,
+    Remember, Remembered, Restore, Restored, Stats, Suggest, Suggested, Told, Write, Written,
 };
 use crate::draft::Ticket;
 use crate::erasures::{Erasures, ReceiptsError};
@@ -410,8 +410,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::Receipts`] when the store fails.
-    pub fn note_copy(&self, kind: CopyKind, place: &str) -> Result<(), Error> {
-        let place = place.to_owned();
+    pub fn note_copy(&self, copying: &Copying) -> Result<(), Error> {
+        let Copying { kind, place } = copying.clone();
         let noted: Result<(), ReceiptsError> = self.open.commits.write(move |draft| {
             draft.copied(kind, place);
             Ok(())
@@ -466,13 +466,22 @@ impl Engine {
     }
 
     /// Hands every memory of one moment to `each`, in the order of names, and returns how many. Writes go
-    /// on meanwhile and are not seen. `each` may stop it with an error of its own.
+    /// on meanwhile and are not seen. `each` may stop it with an error of its own. What the memories are handed
+    /// out for is logged before the first is.
     ///
     /// # Errors
     /// [`Error::Transfer`] when a memory can't be read, or whatever `each` returns.
-    pub fn dump<E: From<Error>>(&self, mut each: impl FnMut(Memory) -> Result<(), E>) -> Result<u64, E> {
+    pub fn dump<E: From<Error>>(
+        &self,
+        copying: &Copying,
+        mut each: impl FnMut(Memory) -> Result<(), E>,
+    ) -> Result<u64, E> {
         let failed = |error: StoreError| E::from(Error::from(TransferError::from(error)));
         let state = self.open.published.state().map_err(failed)?;
+        if state.epoch() > 0 {
+            // After the moment is taken: nothing in it was made later than the copy.
+            self.note_copy(copying).map_err(E::from)?;
+        }
         transfer::dump(&state, failed, &mut each)
     }
 
@@ -491,6 +500,17 @@ impl Engine {
             false => self.forgotten().map_err(TransferError::from)?,
         };
         Ok(self.open.commits.write(move |draft| transfer::restore(draft, request, &forgotten, operation))?)
+    }
+
+    /// Which of these origins, as copies have them, are those of memories that were forgotten with a receipt.
+    ///
+    /// # Errors
+    /// [`Error::Transfer`] when the store fails.
+    pub fn were_forgotten(&self, origins: &[String]) -> Result<Vec<bool>, Error> {
+        let forgotten = self.forgotten().map_err(TransferError::from)?;
+        let was =
+            |origin: &String| transfer::origin(origin).is_some_and(|origin| forgotten.contains(&origin));
+        Ok(origins.iter().map(was).collect())
     }
 
     /// The origins of everything that was ever forgotten with a receipt.

@@ -79,6 +79,21 @@ pub(crate) fn make_durable(path: &Path, contents: &[u8]) -> Result<Made, OpenErr
     write().map_err(OpenError::io("write", path))
 }
 
+/// Makes `path` hold `contents` in place of what it holds: whoever reads it, at any time and after any end of
+/// the process, has all of the one or all of the other.
+pub(crate) fn replace_durable(path: &Path, contents: &[u8]) -> Result<(), OpenError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let write = || -> io::Result<()> {
+        let mut temporary =
+            tempfile::Builder::new().prefix(TEMPORARY.0).suffix(TEMPORARY.1).tempfile_in(dir)?;
+        temporary.write_all(contents)?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(path).map_err(|refused| refused.error)?;
+        sync_dir(dir)
+    };
+    write().map_err(OpenError::io("write", path))
+}
+
 /// Gives a whole and synced file its name, durably and without replacing one that is there. A file that
 /// does not get it stays where it is.
 pub(crate) fn give_name(unfinished: &Path, path: &Path) -> Result<(), OpenError> {
@@ -146,6 +161,23 @@ mod tests {
         assert_eq!(make_durable(&path, b"second").unwrap(), Made::Before);
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_is_private_and_leaves_nothing_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, b"first").unwrap();
+        replace_durable(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let nowhere = dir.path().join("no/f");
+        assert!(matches!(replace_durable(&nowhere, b"x"), Err(OpenError::Io { .. })));
     }
 
     #[test]

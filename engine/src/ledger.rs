@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::files::{make_durable, private_dir, read_small};
+use crate::files::{make_durable, private_dir, read_small, replace_durable};
 use crate::open_error::OpenError;
 use crate::vault::Vault;
 
@@ -44,7 +44,7 @@ impl Namespaces {
                 None => found.nameless += 1,
             }
         }
-        let stores = vault.namespace_dirs().into_iter();
+        let stores = vault.namespace_dirs()?.into_iter();
         found.nameless += stores.filter(|dir| !matches!(knows(vault, dir), Ok(true))).count();
         found.names.sort_unstable();
         Ok(found)
@@ -67,6 +67,14 @@ pub(crate) fn write_down(vault: &Vault, namespace: &str) -> Result<(), OpenError
     let path = entry(vault, &dir);
     let bytes = sealed(vault, &path, namespace)?;
     make_durable(&path, &bytes).map(|_| ())
+}
+
+/// Writes a namespace down under the store secret as it is now, in place of what was written before.
+pub(crate) fn write_anew(vault: &Vault, namespace: &str) -> Result<(), OpenError> {
+    private_dir(&folder(vault))?;
+    let path = entry(vault, &vault.namespace_dir(namespace));
+    let bytes = sealed(vault, &path, namespace)?;
+    replace_durable(&path, &bytes)
 }
 
 fn sealed(vault: &Vault, path: &Path, namespace: &str) -> Result<Vec<u8>, OpenError> {

@@ -8,8 +8,9 @@
 //! Dependencies inside the crate point one way, from left to right:
 //!
 //! ```text
-//! engine, repair -> open, memory, transfer, archive, listing, suggest -> records, recall -> commit, maintain
-//!        -> published -> changes, draft -> operations, state -> selection -> record, seat -> vault -> lock, files -> open_error -> store -> sealed
+//! engine, repair, recipients -> open, memory, transfer, archive, listing, suggest -> records, recall -> maintain
+//!        -> commit, pieces -> published, erasures, receipt -> changes, draft -> operations, state -> places, selection
+//!        -> record, seat -> ledger -> vault -> lock, files -> open_error -> store -> sealed
 //! commit -> turns
 //! ```
 #![forbid(unsafe_code)]
@@ -45,6 +46,7 @@ mod progress;
 mod published;
 mod recall;
 pub mod receipt;
+pub mod recipients;
 mod record;
 mod records;
 pub mod repair;

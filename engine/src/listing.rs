@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::contract::{Export, Exported, Limits, List, ListOrder, Listed, Listing, Memory};
 use crate::progress::Progress;
 use crate::record::Entry;
-use crate::records::{RecordError, check_prefix, whole};
+use crate::records::{RecordError, check_prefix, copied};
 use crate::selection::Selection;
 use crate::state::{OrderedName, State};
 use crate::store::StoreError;
@@ -168,7 +168,7 @@ pub(crate) fn export(
         progress.set(read, expected);
         read += entry.bytes;
         let record = state.read(entry)?.ok_or(StoreError::Fault("a memory could not be read"))?;
-        let memory = whole(entry, &record);
+        let memory = copied(entry, &record);
         let size = serde_json::to_vec(&memory).map_or(0, |json| json.len() as u64 + 1);
         if !memories.is_empty() && bytes.saturating_add(size) > max_bytes {
             truncated = true;

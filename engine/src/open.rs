@@ -123,11 +123,21 @@ fn open_in(
     if made && !exists(file)? {
         return Err(OpenError::StoreMissing(path));
     }
+    // The store is ours now, and whoever had it may have changed the keys since they were read.
+    let mut vault = vault.renewed()?;
+    let mut keys_lock = None;
+    if created && mode == Mode::Create {
+        // A change of the keys would miss a store that is made meanwhile.
+        keys_lock = Some(vault.lock_keys()?);
+        vault = vault.renewed()?;
+    }
+    let vault = &vault;
     if created {
         match (mode, &mut lock) {
             (Mode::Create, Some(lock)) => create_store(vault, namespace, &unfinished, lock)?,
             _ => return Err(OpenError::NoStore(dir.to_owned())),
         }
+        drop(keys_lock);
     }
     let mut store = look_at(file)?;
     let mut loaded = load(vault, namespace, file, &store, open_slot(&slot_path(dir), file)?)?;
@@ -146,6 +156,41 @@ fn open_in(
         give_name(&unfinished, &path)?;
     }
     Ok(loaded.with(store, created))
+}
+
+/// Seals the slot of the store in `dir`, whose lock the caller holds, under the vault's present store secret
+/// alone: both its places are written anew, the one that holds the next key and, after a commit that changes
+/// nothing, the other.
+pub(crate) fn reseal(vault: &Vault, dir: &Path) -> Result<(), OpenError> {
+    let resealed = catch_unwind(AssertUnwindSafe(|| {
+        let path = store_path(dir);
+        let there = path.try_exists().map_err(OpenError::io("look for", &path))?;
+        let file = if there { path } else { unfinished_path(dir) };
+        let failed = failed_at(&file);
+        let mut store = look_at(&file)?;
+        let snapshot = store.snapshot().map_err(&failed)?;
+        let slot = open_slot(&slot_path(dir), &file)?;
+        let keys = StoreKeys::open(slot, &vault.slot_keys(dir), store.salt(), &*snapshot);
+        let mut keys = keys.map_err(|error| no_keys(error, dir, &file))?;
+        store.accept().map_err(&failed)?;
+        if keys.was_interrupted() {
+            store.settle().map_err(&failed)?;
+        }
+        let slot = slot_path(dir);
+        keys.accept().map_err(OpenError::io("write", &slot))?;
+        let mut batch = Batch::default();
+        let sealed =
+            keys.seal(&*snapshot, store.next_epoch(), &Changes::default(), ToLog::default(), &mut batch);
+        let sealed = sealed.map_err(&failed)?;
+        drop(snapshot);
+        store.commit(&batch).map_err(&failed)?;
+        keys.committed(&sealed).map_err(OpenError::io("write", &slot))?;
+        ledger::write_anew(vault, keys.namespace())
+    }));
+    resealed.unwrap_or_else(|_| {
+        let reason = "its pages contradict each other".into();
+        Err(OpenError::StoreDamaged { path: store_path(dir), reason })
+    })
 }
 
 /// Opens the store on a disk other than its file, and takes it.

@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::store::StoreError;
-use crate::vault::SHORTEST_PASSPHRASE;
 
 /// Why a [`Vault`](super::Vault) or an [`Engine`](crate::Engine) could not be opened.
 ///
@@ -53,22 +52,31 @@ pub enum OpenError {
 
     /// The identity is well-formed and not one that the store is sealed to.
     #[error(
-        "wrong key: no identity in {} opens {}: name the right file with --identity",
-        identity.display(), keyring.display()
+        "wrong key: no identity in {} opens {}: name the right file with --identity{}",
+        identity.display(), keyring.display(),
+        if *passphrase { ", or give the store's passphrase with --passphrase-env" } else { "" }
     )]
     WrongIdentity {
         /// The identity file that was tried.
         identity: PathBuf,
         /// The file that it does not open.
         keyring: PathBuf,
+        /// Whether the store may have a passphrase too.
+        passphrase: bool,
     },
 
     /// The passphrase does not open the store.
     #[error(
-        "wrong passphrase for {}: check the variable that --passphrase-env names",
-        .0.display()
+        "wrong passphrase for {}{}: check the variable that --passphrase-env names",
+        keys.display(),
+        if *tried > 1 { format!(", which has {tried} of them, none of them this") } else { String::new() }
     )]
-    WrongPassphrase(PathBuf),
+    WrongPassphrase {
+        /// The folder of the keys.
+        keys: PathBuf,
+        /// How many passphrases it has.
+        tried: usize,
+    },
 
     /// The store has no passphrase.
     #[error(
@@ -98,11 +106,10 @@ pub enum OpenError {
     )]
     EmptyPassphrase,
 
-    /// The passphrase for a new store is too short.
+    /// A passphrase that is to be set is too short.
     #[error(
-        "the passphrase is too short for a new store: put at least {shortest} characters in the variable that \
-         --passphrase-env names, better several words; nothing was made",
-        shortest = SHORTEST_PASSPHRASE
+        "the passphrase is too short to protect anything: give it at least 8 characters, better five words; nothing \
+         was made"
     )]
     ShortPassphrase,
 

@@ -13,7 +13,7 @@ use crate::path::PathError;
 use crate::path::{check_key, is_tree_key};
 use crate::progress::Progress;
 use crate::record::{Entry, FILE_TAG, Record};
-use crate::sealed::RecordId;
+use crate::sealed::{RecordId, hex};
 use crate::state::{Names, State};
 use crate::store::StoreError;
 use crate::time::rfc3339;
@@ -278,6 +278,11 @@ pub(crate) fn whole(entry: &Entry, record: &Record) -> Memory {
         origin: None,
         text: record.text.clone(),
     }
+}
+
+/// A memory as it is copied out: with the number by which it is known again once it was forgotten.
+pub(crate) fn copied(entry: &Entry, record: &Record) -> Memory {
+    Memory { origin: Some(hex(&entry.origin.to_be_bytes())), ..whole(entry, record) }
 }
 
 pub(crate) fn check_prefix(prefix: &str, limits: &Limits) -> Result<(), RecordError> {

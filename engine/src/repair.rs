@@ -147,7 +147,7 @@ impl Flaw {
 /// # Errors
 /// When that can't be told.
 pub fn in_use(vault: &Vault) -> Result<bool, OpenError> {
-    for dir in vault.namespace_dirs() {
+    for dir in vault.namespace_dirs()? {
         match StoreLock::take_existing(&dir) {
             Err(OpenError::InUse(_)) => return Ok(true),
             other => drop(other?),

@@ -13,7 +13,7 @@ use crate::operations::{Done, NAMED_TWICE};
 use crate::path::is_tree_key;
 use crate::record::Record;
 use crate::records::{self, RecordError, own_tags};
-use crate::sealed::{VERSION_DIGITS, hex};
+use crate::sealed::VERSION_DIGITS;
 use crate::state::State;
 use crate::store::StoreError;
 use crate::time::millis;
@@ -95,8 +95,7 @@ pub(crate) fn dump<E>(
     for entry in state.names.iter() {
         let record = state.read(entry).map_err(&failed)?;
         let record = record.ok_or_else(|| failed(StoreError::Fault("a memory could not be read")))?;
-        let origin = Some(hex(&entry.origin.to_be_bytes()));
-        each(Memory { origin, ..records::whole(entry, &record) })?;
+        each(records::copied(entry, &record))?;
         handed_over += 1;
     }
     Ok(handed_over)
@@ -146,7 +145,7 @@ pub(crate) fn restore(
     }
     let (mut done, mut kept, mut forgotten) = (Restored::default(), Vec::new(), Vec::new());
     for (place, memory) in (0..).zip(request.memories) {
-        let origin = memory.origin.as_deref().and_then(|origin| u64::from_str_radix(origin, 16).ok());
+        let origin = memory.origin.as_deref().and_then(self::origin);
         if let Some(entry) = draft.names.get(&memory.key).cloned() {
             let record = draft.read(&entry)?.ok_or(StoreError::Fault("a memory could not be read"))?;
             if records::whole(&entry, &record).says_the_same_as(&memory) {
@@ -180,6 +179,11 @@ pub(crate) fn restore(
     let Restored { restored, unchanged, .. } = done;
     draft.note(operation, Done::Restored { restored, unchanged, kept, forgotten });
     Ok(done)
+}
+
+/// The number that a memory keeps through all its versions, as copies have it.
+pub(crate) fn origin(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16)
 }
 
 /// Whether a key is of the kind that is made up where none was given.

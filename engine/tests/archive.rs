@@ -9,8 +9,12 @@ use age::x25519;
 use common::{Home, Shorthand};
 use serde_json::{Value, json};
 use warm_engine::archive::{ArchiveError, ArchiveReader, ArchiveWriter};
-use warm_engine::contract::{ErrorCode, Get, Limits, Memory, Remember, Restore, Restored};
+use warm_engine::contract::{CopyKind, Copying, ErrorCode, Get, Limits, Memory, Remember, Restore, Restored};
 use warm_engine::{ArchiveKey, Engine, Error, OpenError, Passphrase, RecordError, VaultOptions};
+
+fn copying() -> Copying {
+    Copying { kind: CopyKind::Backup, place: "somewhere".into() }
+}
 
 fn key(home: &Home) -> ArchiveKey {
     ArchiveKey::of(&home.options()).unwrap()
@@ -19,7 +23,7 @@ fn key(home: &Home) -> ArchiveKey {
 fn archive(engine: &Engine, key: &ArchiveKey) -> Vec<u8> {
     let mut writer = ArchiveWriter::begin(key, Vec::new(), "default").unwrap();
     engine
-        .dump(|memory| {
+        .dump(&copying(), |memory| {
             writer.add(&memory).unwrap();
             Ok::<_, Error>(())
         })
@@ -38,7 +42,7 @@ fn read(key: &ArchiveKey, sealed: &[u8]) -> Result<Vec<Memory>, ArchiveError> {
 
 fn all(engine: &Engine) -> Vec<Memory> {
     let mut memories = Vec::new();
-    let count = engine.dump(|memory| {
+    let count = engine.dump(&copying(), |memory| {
         memories.push(memory);
         Ok::<_, Error>(())
     });
@@ -155,7 +159,7 @@ fn a_dump_is_of_one_moment_and_may_be_stopped() {
     let engine = filled(&home);
     let mut keys = Vec::new();
     engine
-        .dump(|memory| {
+        .dump(&copying(), |memory| {
             engine.remember_text(&format!("zz later {}", keys.len()), "new");
             engine.remember_text("deploy", "changed");
             assert_ne!(memory.text, "changed");
@@ -166,7 +170,7 @@ fn a_dump_is_of_one_moment_and_may_be_stopped() {
     assert_eq!(keys.len(), 6);
     assert_eq!(keys[..2], ["/memories/a.md", "/memories/dir/cafe\u{301}.md"], "in the order of names");
     let mut seen = 0;
-    let stopped = engine.dump(|_| {
+    let stopped = engine.dump(&copying(), |_| {
         seen += 1;
         Err::<(), _>(Error::from(RecordError::Argument("stop".into())))
     });

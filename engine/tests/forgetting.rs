@@ -4,8 +4,8 @@ mod common;
 
 use common::Home;
 use warm_engine::contract::{
-    Command, CommandLimits, CopyKind, Forget, Memory, OperationId, Receipt, ReceiptFile, Remember, Restore,
-    Write, Written,
+    Command, CommandLimits, CopyKind, Copying, Forget, Memory, OperationId, Receipt, ReceiptFile, Remember,
+    Restore, Write, Written,
 };
 use warm_engine::receipt::{ReceiptError, verify};
 use warm_engine::{Engine, Error, Passphrase, Vault, VaultOptions};
@@ -18,6 +18,10 @@ fn remember(engine: &Engine, key: &str, text: &str) {
 fn forget(engine: &Engine, key: &str) -> Receipt {
     let forgotten = engine.forget(Forget { key: Some(key.into()), ..Forget::default() }).unwrap();
     forgotten.receipt.expect("a receipt")
+}
+
+fn copying(kind: CopyKind, place: &str) -> Copying {
+    Copying { kind, place: place.into() }
 }
 
 fn delete(path: &str) -> Write {
@@ -57,7 +61,7 @@ fn a_receipt_of_which_anything_was_changed_is_refused() {
     let engine = home.open();
     remember(&engine, "a", "text");
     remember(&engine, "b", "text");
-    engine.note_copy(CopyKind::Backup, "/usb/memories.age").unwrap();
+    engine.note_copy(&copying(CopyKind::Backup, "/usb/memories.age")).unwrap();
     let good = file(&engine, &forget(&engine, "a"));
     let change = |change: &dyn Fn(&mut ReceiptFile)| {
         let mut bad = good.clone();
@@ -161,13 +165,13 @@ fn a_deletion_that_is_sent_again_has_the_same_receipt_also_after_another_start()
 fn a_receipt_names_the_copies_that_may_still_hold_what_was_forgotten() {
     let home = Home::new();
     let engine = home.open();
-    engine.note_copy(CopyKind::Backup, "/before").unwrap();
+    engine.note_copy(&copying(CopyKind::Backup, "/before")).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(5));
     remember(&engine, "a", "text");
-    engine.note_copy(CopyKind::Backup, "/usb/one.age").unwrap();
+    engine.note_copy(&copying(CopyKind::Backup, "/usb/one.age")).unwrap();
     drop(engine);
     let engine = home.open();
-    engine.note_copy(CopyKind::Export, "/home/two.jsonl").unwrap();
+    engine.note_copy(&copying(CopyKind::Export, "/home/two.jsonl")).unwrap();
     let copies = forget(&engine, "a").copies;
     let named: Vec<_> = copies.iter().map(|copy| (copy.kind, copy.place.as_str())).collect();
     assert_eq!(named, [(CopyKind::Export, "/home/two.jsonl"), (CopyKind::Backup, "/usb/one.age")]);
@@ -176,7 +180,7 @@ fn a_receipt_names_the_copies_that_may_still_hold_what_was_forgotten() {
 fn dumped(engine: &Engine) -> Vec<Memory> {
     let mut all = Vec::new();
     engine
-        .dump(|memory| -> Result<(), Error> {
+        .dump(&copying(CopyKind::Export, "-"), |memory| -> Result<(), Error> {
             all.push(memory);
             Ok(())
         })

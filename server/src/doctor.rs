@@ -118,20 +118,45 @@ fn examine_vault(options: &Options, report: &mut Report) -> Option<Vault> {
         }
     };
     check_privacy(&vault_options.data_dir, report);
+    let alone = vault.recipients().len() == 1;
     match vault.identity_path() {
         Some(identity) => {
-            report.fact(
-                "identity",
-                format!(
-                    "{}\nKeep a copy in a safe place: without it the memories are lost.",
-                    identity.display()
-                ),
-            );
+            let advice =
+                if alone { "Keep a copy in a safe place: without it the memories are lost." } else { "" };
+            let shown = format!("{}\n{advice}", identity.display());
+            report.fact("identity", shown.trim_end());
             if !identity.starts_with(vault.data_dir()) {
-                check_privacy(identity, report);
+                check_privacy(&identity, report);
             }
         }
-        None => report.fact("passphrase", "It is the only key: without it the memories are lost."),
+        None if alone => report.fact("passphrase", "It is the only key: without it the memories are lost."),
+        None => {}
+    }
+    if !alone {
+        let several = vault.recipients().len();
+        report.fact(
+            "recipients",
+            format!("{several} can open the memories: `warm-mcp recipients list` shows them"),
+        );
+    }
+    for recipient in vault.recipients() {
+        match vault.missing_file(recipient) {
+            Ok(None) => {}
+            Ok(Some(file)) => report.problem(format!(
+                "{} is missing, and its passphrase opens nothing.\n\
+                 Put it back from a copy, or remove the passphrase: {}",
+                file.display(),
+                repair::command_line(&format!("recipients remove {}", recipient.name()), options)
+            )),
+            Err(error) => report.problem(error.to_string()),
+        }
+    }
+    if vault.has_unfinished_change() {
+        report.problem(format!(
+            "A change of the keys was cut short: what was there before it may still open with the old keys.\n\
+             Close the clients, then finish it: {}",
+            repair::command_line("recipients list", options)
+        ));
     }
     examine_stores(&vault, options, report);
     Some(vault)

@@ -118,7 +118,7 @@ impl Options {
     pub fn vault(&self) -> Result<VaultOptions, String> {
         let passphrase = match self.passphrase_env.as_deref() {
             None | Some("") => None,
-            Some(name) => Some(passphrase(name)?),
+            Some(name) => Some(passphrase("--passphrase-env", name)?),
         };
         let identity = named(&self.identity).map(full).transpose()?;
         Ok(VaultOptions { data_dir: self.data_dir()?, identity, passphrase })
@@ -168,12 +168,14 @@ fn full(path: &PathBuf) -> Result<PathBuf, String> {
         .map_err(|error| format!("the folder of {} is not known: {error}.", path.display()))
 }
 
-fn passphrase(name: &str) -> Result<Passphrase, String> {
+/// The passphrase in the variable that an option names.
+pub fn passphrase(option: &str, name: &str) -> Result<Passphrase, String> {
     if !is_variable(name) {
         // It may be the passphrase itself: say nothing of it.
-        return Err("--passphrase-env takes the name of an environment variable, not the passphrase.\n\
-                    Put the passphrase in a variable and give that variable's name."
-            .to_owned());
+        return Err(format!(
+            "{option} takes the name of an environment variable, not the passphrase.\n\
+             Put the passphrase in a variable and give that variable's name."
+        ));
     }
     let problem = match std::env::var(name) {
         Ok(value) if !value.is_empty() => return Ok(Passphrase::new(value)),
@@ -182,7 +184,7 @@ fn passphrase(name: &str) -> Result<Passphrase, String> {
         Err(std::env::VarError::NotUnicode(_)) => "is not UTF-8 text",
     };
     Err(format!(
-        "--passphrase-env names the variable {name}, which {problem}.\n\
+        "{option} names the variable {name}, which {problem}.\n\
          Set {name} to the passphrase in the environment that starts warm-mcp."
     ))
 }

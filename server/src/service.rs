@@ -27,10 +27,11 @@ impl Service {
     /// must still be the one that opens the store.
     pub fn archive_key(&self) -> Result<ArchiveKey, Failure> {
         let key = || {
-            if self.vault.passphrase.is_none() {
-                Vault::open_existing(&self.vault)?;
+            let key = ArchiveKey::of(&self.vault)?;
+            match self.vault.passphrase {
+                None => Ok(key.for_all_of(&Vault::open_existing(&self.vault)?)),
+                Some(_) => Ok(key),
             }
-            ArchiveKey::of(&self.vault)
         };
         key().map_err(|error: OpenError| Failure::new(ErrorCode::StoreUnavailable, error.to_string()))
     }

@@ -91,6 +91,15 @@ pub enum CopyKind {
     Quarantine,
 }
 
+/// A copy that is about to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copying {
+    /// What it is.
+    pub kind: CopyKind,
+    /// Where it is written to, as far as that is known.
+    pub place: String,
+}
+
 /// A copy of memories that left the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,19 +1,24 @@
 //! The key that seals archives and opens them: the store's own, as an age file takes it.
 //!
-//! An archive is sealed to the identity's recipients or to the passphrase, and not under the store
-//! secret, so that `age -d` opens it when nothing else is left. For the same reason the key is had without a
-//! data directory: an archive is opened before there is anything to restore it into.
+//! An archive is sealed to identities or to the passphrase, and not under the store secret, so that `age -d`
+//! opens it when nothing else is left. For the same reason the key is had without a data directory: an archive
+//! is opened before there is anything to restore it into.
+//!
+//! Where there is a vault, an archive is sealed to all identities that may open it. The identity of a passphrase
+//! is not among them: its secret lies in `keys`, and an archive must open when that is lost. age takes a
+//! passphrase alone, so an archive under the passphrase is under that only.
 
 use std::io::{self, Read, Write};
 use std::iter;
 use std::path::PathBuf;
 
 use age::stream::{StreamReader, StreamWriter};
-use age::{DecryptError, Decryptor, Encryptor, Identity, Recipient, x25519};
+use age::{DecryptError, Decryptor, Encryptor, Identity, Recipient as AgeRecipient, x25519};
 
 use super::identity;
-use super::keyring::{HIGHEST_WORK_FACTOR, WORK_FACTOR};
-use super::open::VaultOptions;
+use super::open::{Vault, VaultOptions};
+use super::passphrase_file::{HIGHEST_WORK_FACTOR, WORK_FACTOR};
+use super::recipients::{Recipient, RecipientKind};
 use super::secret::Passphrase;
 use crate::open_error::OpenError;
 
@@ -21,7 +26,12 @@ use crate::open_error::OpenError;
 pub struct ArchiveKey(Kind);
 
 enum Kind {
-    Identities { identities: Vec<x25519::Identity>, path: PathBuf },
+    Identities {
+        identities: Vec<x25519::Identity>,
+        /// To whom it is sealed.
+        recipients: Vec<x25519::Recipient>,
+        path: PathBuf,
+    },
     Passphrase(Passphrase),
 }
 
@@ -51,8 +61,30 @@ impl ArchiveKey {
         }
         let path = options.identity_path();
         match identity::load(&path)? {
-            Some(identities) => Ok(Self(Kind::Identities { identities, path })),
+            Some(identities) => {
+                let recipients = identities.iter().map(x25519::Identity::to_public).collect();
+                Ok(Self(Kind::Identities { identities, recipients, path }))
+            }
             None => Err(OpenError::NoIdentity(path)),
+        }
+    }
+
+    /// The same key, which seals to every identity that may open the vault.
+    #[must_use]
+    pub fn for_all_of(mut self, vault: &Vault) -> Self {
+        if let Kind::Identities { recipients, .. } = &mut self.0 {
+            let is_identity = |recipient: &&Recipient| recipient.kind() == RecipientKind::Identity;
+            let all = vault.recipients().iter().filter(is_identity);
+            *recipients = all.map(|recipient| recipient.key.clone()).collect();
+        }
+        self
+    }
+
+    /// How many identities open what it seals; none for a passphrase.
+    pub fn identities(&self) -> usize {
+        match &self.0 {
+            Kind::Identities { recipients, .. } => recipients.len(),
+            Kind::Passphrase(_) => 0,
         }
     }
 
@@ -68,14 +100,13 @@ impl ArchiveKey {
     /// Seals what is written to it. The stream must be finished, or what it wrote does not open.
     pub(crate) fn seal<W: Write>(&self, writer: W) -> io::Result<StreamWriter<W>> {
         let sealed = match &self.0 {
-            Kind::Identities { identities, .. } => {
-                let recipients: Vec<_> = identities.iter().map(x25519::Identity::to_public).collect();
-                Encryptor::with_recipients(recipients.iter().map(|recipient| recipient as &dyn Recipient))
+            Kind::Identities { recipients, .. } => {
+                Encryptor::with_recipients(recipients.iter().map(|recipient| recipient as &dyn AgeRecipient))
             }
             Kind::Passphrase(passphrase) => {
                 let mut recipient = age::scrypt::Recipient::new(passphrase.to_age());
                 recipient.set_work_factor(WORK_FACTOR);
-                Encryptor::with_recipients(iter::once(&recipient as &dyn Recipient))
+                Encryptor::with_recipients(iter::once(&recipient as &dyn AgeRecipient))
             }
         };
         sealed.map_err(io::Error::other)?.wrap_output(writer)

@@ -8,6 +8,7 @@ use age::secrecy::ExposeSecret;
 use age::x25519;
 use zeroize::Zeroizing;
 
+use super::recipients::MOST;
 use crate::files::{Made, make_durable, private_dir, read_small};
 use crate::open_error::OpenError;
 
@@ -23,12 +24,15 @@ pub(super) fn load(path: &Path) -> Result<Option<Vec<x25519::Identity>>, OpenErr
         Err(OpenError::Damaged { reason, .. }) => return Err(malformed(reason)),
         Err(other) => return Err(other),
     };
+    parse(&bytes).map(Some).map_err(malformed)
+}
+
+/// The identities in the bytes of a file, at least one, or what is wrong with it.
+pub(super) fn parse(bytes: &[u8]) -> Result<Vec<x25519::Identity>, String> {
     if bytes.starts_with(b"age-encryption.org/") || bytes.starts_with(b"-----BEGIN AGE") {
-        return Err(malformed(
-            "it is itself encrypted with age: decrypt it first, or use a passphrase store".into(),
-        ));
+        return Err("it is itself encrypted with age: decrypt it first, or use a passphrase store".into());
     }
-    let text = std::str::from_utf8(&bytes).map_err(|_| malformed("it is not text".into()))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut identities = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -38,18 +42,19 @@ pub(super) fn load(path: &Path) -> Result<Option<Vec<x25519::Identity>>, OpenErr
         }
         // The parser's own error is left out: it may quote the line.
         let identity = line.parse::<x25519::Identity>().map_err(|_| {
-            malformed(if line.starts_with("AGE-SECRET-KEY-1") {
+            if line.starts_with("AGE-SECRET-KEY-1") {
                 format!("the key on line {} is cut short or mistyped", number + 1)
             } else {
                 format!("line {} is neither a comment nor an X25519 key", number + 1)
-            })
+            }
         })?;
         identities.push(identity);
     }
-    if identities.is_empty() {
-        return Err(malformed("it holds no key".into()));
+    match identities.len() {
+        0 => Err("it holds no key".into()),
+        1..=MOST => Ok(identities),
+        _ => Err(format!("it holds more than {MOST} keys")),
     }
-    Ok(Some(identities))
 }
 
 /// Makes a new identity at `path`, unless a file is there by now. Says whether this call made it.
@@ -117,6 +122,10 @@ mod tests {
         }
         fs::write(&path, vec![b'#'; 70_000]).unwrap();
         assert!(matches!(load(&path), Err(OpenError::IdentityMalformed { .. })));
+        let key = x25519::Identity::generate().to_string();
+        fs::write(&path, format!("{}\n", key.expose_secret()).repeat(101)).unwrap();
+        let error = load(&path).err().expect("it is refused").to_string();
+        assert!(error.contains("more than 100 keys"), "{error}");
     }
 
     #[test]

@@ -1,47 +1,64 @@
-//! The keyring: the store secret and what must outlive a change of it, wrapped in age files.
+//! The keyring: the store secret, what must outlive a change of it, and who may open it.
 //!
-//! One file holds it for all key recipients, and one for each passphrase, since age does not mix
-//! the two in one file. Inside the seal, always the same 74 bytes:
+//! One age file holds it for all its recipients. age does not mix passphrases with other recipients in one
+//! file, so each passphrase has an identity of its own in a [`passphrase_file`](super::passphrase_file), and
+//! that is the recipient here. Inside the seal:
 //!
 //! ```text
-//! "WARMKEYS" | format (u16, little-endian) | store secret (32) | directory key (32)
+//! "WARMKEYS" | format (u16, little-endian) | store secret (32)
+//!            | 1 while the secret is being changed, else 0 | the secret before it, or zeros (32)
+//!            | directory key (32) | the recipients (postcard)
 //! ```
 //!
-//! The directory key names the namespaces' directories. It stays when the store secret is made
-//! anew, so that directories keep their names.
+//! The directory key names the namespaces' directories. It stays when the store secret is made anew, so that
+//! directories keep their names. While that change is under way both secrets are here, and what is sealed
+//! opens with one of them.
 
 use std::io::{Read, Write};
-use std::iter;
 use std::path::Path;
 
-use age::{DecryptError, Decryptor, Encryptor, Identity, Recipient};
+use age::{DecryptError, Decryptor, Encryptor, Identity, Recipient as AgeRecipient};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::proof::Prover;
-use super::secret::{Key, Passphrase};
+use super::recipients::{self, Recipient};
+use super::secret::Key;
 use super::slot::SlotKeys;
-use crate::files::read_small;
 use crate::open_error::OpenError;
 use crate::sealed::{FORMAT_VERSION, hex};
 
 const MAGIC: &[u8; 8] = b"WARMKEYS";
-const LENGTH: usize = 8 + 2 + 32 + 32;
-/// Far more than a keyring for thousands of recipients needs.
-const LONGEST: u64 = 1 << 20;
-/// scrypt's log2(N) for passphrases: the age tool's own choice, about a second of work.
-pub(super) const WORK_FACTOR: u8 = 18;
-/// A store made on a fast machine opens on a slow one; beyond this, a hostile file only burns time.
-pub(super) const HIGHEST_WORK_FACTOR: u8 = 22;
+/// All that comes before the recipients.
+const HEAD: usize = 8 + 2 + 32 + 1 + 32 + 32;
+/// Longer than any that is written.
+const LONGEST_PLAIN: usize = 32 * 1024;
+/// Longest age file that is read.
+pub(super) const LONGEST: u64 = 128 * 1024;
 
 /// The keys of one data directory.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 #[cfg_attr(test, derive(PartialEq, Eq))]
 pub(super) struct Keyring {
     store_secret: Key,
+    /// While the store secret is being changed, the one before it.
+    previous: Option<Key>,
     directory: Key,
+    #[zeroize(skip)]
+    recipients: Vec<Recipient>,
+}
+
+/// What becomes of the store secret when a keyring is written anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreSecret {
+    /// It stays, and so does the one before it.
+    Kept,
+    /// It becomes the one before, and a new one is made.
+    Renewed,
+    /// It stays, and nothing is sealed under the one before it any more.
+    Settled,
 }
 
 impl std::fmt::Debug for Keyring {
@@ -51,9 +68,29 @@ impl std::fmt::Debug for Keyring {
 }
 
 impl Keyring {
-    /// A fresh store secret.
-    pub(super) fn random() -> Self {
-        Self { store_secret: Key::random(), directory: Key::random() }
+    /// A fresh store secret, for these to open.
+    pub(super) fn random(recipients: Vec<Recipient>) -> Self {
+        Self { store_secret: Key::random(), previous: None, directory: Key::random(), recipients }
+    }
+
+    /// The keyring that takes this one's place.
+    pub(super) fn changed(&self, recipients: Vec<Recipient>, secret: StoreSecret) -> Self {
+        let (store_secret, previous) = match secret {
+            StoreSecret::Kept => (self.store_secret.clone(), self.previous.clone()),
+            StoreSecret::Renewed => (Key::random(), Some(self.store_secret.clone())),
+            StoreSecret::Settled => (self.store_secret.clone(), None),
+        };
+        Self { store_secret, previous, directory: self.directory.clone(), recipients }
+    }
+
+    /// Who may open it.
+    pub(super) fn recipients(&self) -> &[Recipient] {
+        &self.recipients
+    }
+
+    /// Whether the store secret is being changed.
+    pub(super) fn is_being_changed(&self) -> bool {
+        self.previous.is_some()
     }
 
     /// The name of a namespace's directory: a keyed hash, so that it does not tell the namespace.
@@ -67,99 +104,65 @@ impl Keyring {
 
     /// The keys that seal the slot of the store in the directory of this name.
     pub(super) fn slot_keys(&self, directory_name: &str) -> SlotKeys {
-        SlotKeys { current: self.derive(b"warm slot\0", directory_name), previous: None }
+        let key = |secret| derive(secret, b"warm slot\0", directory_name);
+        SlotKeys { current: key(&self.store_secret), previous: self.previous.as_ref().map(key) }
     }
 
     /// The keys that seal the names of namespaces.
     pub(super) fn name_keys(&self) -> SlotKeys {
-        SlotKeys { current: self.derive(b"warm namespace names\0", ""), previous: None }
+        let key = |secret| derive(secret, b"warm namespace names\0", "");
+        SlotKeys { current: key(&self.store_secret), previous: self.previous.as_ref().map(key) }
     }
 
     /// What proves to another process that this one may open the namespace.
     pub(super) fn prover(&self, namespace: &str) -> Prover {
-        Prover::new(self.derive(b"warm local socket\0", namespace))
+        Prover::new(derive(&self.store_secret, b"warm local socket\0", namespace))
     }
 
-    fn derive(&self, purpose: &[u8], name: &str) -> Key {
-        let mut key = Key([0; 32]);
-        Hkdf::<Sha256>::new(None, &self.store_secret.0)
-            .expand_multi_info(&[purpose, name.as_bytes()], &mut key.0)
-            .expect("32 bytes are within HKDF's reach");
-        key
-    }
-
-    /// The bytes of an age file that holds this keyring for `recipients`.
-    pub(super) fn wrap_for_recipients<'a>(
-        &self,
-        recipients: impl Iterator<Item = &'a dyn Recipient>,
-    ) -> Result<Vec<u8>, age::EncryptError> {
-        self.wrap(Encryptor::with_recipients(recipients)?)
-    }
-
-    /// The bytes of an age file that holds this keyring for a passphrase.
-    pub(super) fn wrap_for_passphrase(&self, passphrase: &Passphrase) -> Result<Vec<u8>, age::EncryptError> {
-        let mut recipient = age::scrypt::Recipient::new(passphrase.to_age());
-        recipient.set_work_factor(WORK_FACTOR);
-        self.wrap(Encryptor::with_recipients(iter::once(&recipient as &dyn Recipient))?)
-    }
-
-    fn wrap(&self, encryptor: Encryptor) -> Result<Vec<u8>, age::EncryptError> {
-        let mut plain = Zeroizing::new(Vec::with_capacity(LENGTH));
-        plain.extend_from_slice(MAGIC);
-        plain.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-        plain.extend_from_slice(&self.store_secret.0);
-        plain.extend_from_slice(&self.directory.0);
+    /// The bytes of the age file that holds this keyring for its recipients.
+    pub(super) fn wrap(&self) -> Result<Vec<u8>, age::EncryptError> {
+        let keys = self.recipients.iter().map(|recipient| &recipient.key as &dyn AgeRecipient);
+        let encryptor = Encryptor::with_recipients(keys)?;
+        let none = Key([0; 32]);
+        // Room for all of it, so that no copy is left behind by growing.
+        let mut head = Zeroizing::new(Vec::with_capacity(HEAD));
+        head.extend_from_slice(MAGIC);
+        head.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        head.extend_from_slice(&self.store_secret.0);
+        head.push(u8::from(self.previous.is_some()));
+        head.extend_from_slice(&self.previous.as_ref().unwrap_or(&none).0);
+        head.extend_from_slice(&self.directory.0);
+        let list = recipients::write(&self.recipients, Vec::new())
+            .map_err(|_| std::io::Error::other("its recipients could not be encoded"))?;
         let mut wrapped = Vec::new();
         let mut writer = encryptor.wrap_output(&mut wrapped)?;
-        writer.write_all(&plain)?;
+        writer.write_all(&head)?;
+        writer.write_all(&list)?;
         writer.finish()?;
         Ok(wrapped)
     }
 
-    /// Opens the file at `path` with one of `identities`, or says that none fits.
-    pub(super) fn open_with_identities(
-        path: &Path,
-        identities: &[age::x25519::Identity],
-        identity_path: &Path,
-    ) -> Result<Self, OpenError> {
-        let wrong =
-            || OpenError::WrongIdentity { identity: identity_path.to_owned(), keyring: path.to_owned() };
-        Self::open(path, identities.iter().map(|i| i as &dyn Identity), wrong)
-    }
-
-    /// Opens the file at `path` with a passphrase.
-    pub(super) fn open_with_passphrase(path: &Path, passphrase: &Passphrase) -> Result<Self, OpenError> {
-        let mut identity = age::scrypt::Identity::new(passphrase.to_age());
-        identity.set_max_work_factor(HIGHEST_WORK_FACTOR);
-        let wrong = || OpenError::WrongPassphrase(path.to_owned());
-        Self::open(path, iter::once(&identity as &dyn Identity), wrong)
-    }
-
-    fn open<'a>(
+    /// Opens what [`Keyring::wrap`] made with one of `identities`, or says with `None` that none fits. `path` is
+    /// where it was read from.
+    pub(super) fn unwrap<'a>(
+        wrapped: &[u8],
         path: &Path,
         identities: impl Iterator<Item = &'a dyn Identity>,
-        wrong: impl Fn() -> OpenError,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Option<Self>, OpenError> {
         let damaged = |reason: &str| OpenError::Damaged { path: path.to_owned(), reason: reason.into() };
-        let wrapped = read_small(path, LONGEST)?.ok_or_else(|| damaged("it is gone"))?;
-        let failed = |error: DecryptError| match error {
-            DecryptError::NoMatchingKeys
-            | DecryptError::KeyDecryptionFailed
-            | DecryptError::DecryptionFailed => wrong(),
-            DecryptError::InvalidHeader => damaged("its age header is invalid"),
-            DecryptError::InvalidMac => damaged("its age header was changed"),
-            DecryptError::UnknownFormat => damaged("it is not an age file of a known version"),
-            DecryptError::ExcessiveWork { .. } => damaged("its passphrase work factor is out of range"),
-            _ => damaged("it can't be read as an age file"),
+        let opened = Decryptor::new(wrapped).and_then(|decryptor| decryptor.decrypt(identities));
+        let mut reader = match opened {
+            Ok(reader) => reader,
+            Err(
+                DecryptError::NoMatchingKeys
+                | DecryptError::KeyDecryptionFailed
+                | DecryptError::DecryptionFailed,
+            ) => return Ok(None),
+            Err(error) => return Err(damaged(damage(&error))),
         };
-        let decryptor = Decryptor::new(&wrapped[..]).map_err(failed)?;
-        let mut reader = decryptor.decrypt(identities).map_err(failed)?;
-        let mut plain = Zeroizing::new(Vec::with_capacity(LENGTH + 1));
-        reader
-            .by_ref()
-            .take(LENGTH as u64 + 1)
-            .read_to_end(&mut plain)
-            .map_err(|_| damaged("its seal is broken"))?;
+        let mut plain = Zeroizing::new(Vec::with_capacity(LONGEST_PLAIN));
+        let read = reader.by_ref().take(LONGEST_PLAIN as u64).read_to_end(&mut plain);
+        read.map_err(|_| damaged("its seal is broken"))?;
         let (head, rest) = plain.split_first_chunk::<10>().ok_or_else(|| damaged("it is too short"))?;
         if &head[..8] != MAGIC {
             return Err(damaged("it does not hold a keyring"));
@@ -172,60 +175,149 @@ impl Keyring {
                 supported: FORMAT_VERSION,
             });
         }
-        let keys: &[u8; 64] = rest.try_into().map_err(|_| damaged("it has another length"))?;
-        let mut keyring = Self { store_secret: Key([0; 32]), directory: Key([0; 32]) };
-        keyring.store_secret.0.copy_from_slice(&keys[..32]);
-        keyring.directory.0.copy_from_slice(&keys[32..]);
-        Ok(keyring)
+        let (keys, list) =
+            rest.split_first_chunk::<{ HEAD - 10 }>().ok_or_else(|| damaged("it is too short"))?;
+        let key = |at: usize| {
+            let mut key = Key([0; 32]);
+            key.0.copy_from_slice(&keys[at..at + 32]);
+            key
+        };
+        let previous = match keys[32] {
+            0 => None,
+            1 => Some(key(33)),
+            _ => return Err(damaged("it says neither that its secret is being changed nor that it is not")),
+        };
+        let recipients = recipients::read(list).ok_or_else(|| damaged("its list of recipients is wrong"))?;
+        Ok(Some(Self { store_secret: key(0), previous, directory: key(65), recipients }))
     }
+}
+
+/// What is wrong with an age file that did not open, other than that it takes another key.
+pub(super) fn damage(error: &DecryptError) -> &'static str {
+    match error {
+        DecryptError::InvalidHeader => "its age header is invalid",
+        DecryptError::InvalidMac => "its age header was changed",
+        DecryptError::UnknownFormat => "it is not an age file of a known version",
+        DecryptError::ExcessiveWork { .. } => "its passphrase work factor is out of range",
+        _ => "it can't be read as an age file",
+    }
+}
+
+fn derive(secret: &Key, purpose: &[u8], name: &str) -> Key {
+    let mut key = Key([0; 32]);
+    Hkdf::<Sha256>::new(None, &secret.0)
+        .expand_multi_info(&[purpose, name.as_bytes()], &mut key.0)
+        .expect("32 bytes are within HKDF's reach");
+    key
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use crate::vault::RecipientKind;
+    use age::x25519;
 
-    fn wrapped() -> (tempfile::TempDir, std::path::PathBuf, Keyring, age::x25519::Identity) {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("recipients.age");
-        let (keyring, identity) = (Keyring::random(), age::x25519::Identity::generate());
-        let recipient = identity.to_public();
-        fs::write(&path, keyring.wrap_for_recipients(iter::once(&recipient as &dyn Recipient)).unwrap())
-            .unwrap();
-        (dir, path, keyring, identity)
+    fn keyring() -> (Keyring, x25519::Identity) {
+        let identity = x25519::Identity::generate();
+        let recipient = Recipient::new(RecipientKind::Identity, identity.to_public(), "identity.txt".into());
+        (Keyring::random(vec![recipient]), identity)
+    }
+
+    fn open(wrapped: &[u8], identities: &[&x25519::Identity]) -> Result<Option<Keyring>, OpenError> {
+        let identities = identities.iter().map(|identity| *identity as &dyn Identity);
+        Keyring::unwrap(wrapped, Path::new("recipients.age"), identities)
     }
 
     #[test]
-    fn the_right_identity_opens_the_keyring_and_another_is_named_wrong() {
-        let (_dir, path, keyring, identity) = wrapped();
-        let other = age::x25519::Identity::generate();
-        let opened =
-            Keyring::open_with_identities(&path, &[other.clone(), identity], Path::new("i")).unwrap();
-        assert!(opened == keyring);
-        let error = Keyring::open_with_identities(&path, &[other], Path::new("i")).unwrap_err();
-        assert!(matches!(error, OpenError::WrongIdentity { .. }), "{error}");
+    fn any_of_its_recipients_opens_the_keyring_and_nobody_else() {
+        let (mut keyring, identity) = keyring();
+        let (second, other) = (x25519::Identity::generate(), x25519::Identity::generate());
+        keyring.recipients.push(Recipient::new(
+            RecipientKind::Passphrase(1),
+            second.to_public(),
+            String::new(),
+        ));
+        let wrapped = keyring.wrap().unwrap();
+        assert!(open(&wrapped, &[&other, &identity]).unwrap().unwrap() == keyring);
+        assert!(open(&wrapped, &[&second]).unwrap().unwrap() == keyring);
+        assert!(open(&wrapped, &[&other]).unwrap().is_none());
+        assert_eq!(format!("{keyring:?}"), "Keyring(..)");
     }
 
     #[test]
-    fn any_flipped_or_missing_byte_is_a_named_error() {
-        let (_dir, path, _, identity) = wrapped();
-        let good = fs::read(&path).unwrap();
-        let open = |bytes: &[u8]| {
-            fs::write(&path, bytes).unwrap();
-            Keyring::open_with_identities(&path, std::slice::from_ref(&identity), Path::new("i"))
-        };
+    fn any_flipped_or_missing_byte_is_refused() {
+        let (keyring, identity) = keyring();
+        let good = keyring.wrap().unwrap();
+        let opens = |bytes: &[u8]| matches!(open(bytes, &[&identity]), Ok(Some(_)));
         for i in 0..good.len() {
             let mut bad = good.clone();
             bad[i] ^= 1;
-            assert!(open(&bad).is_err(), "byte {i}");
-            assert!(open(&good[..i]).is_err(), "cut at {i}");
+            assert!(!opens(&bad), "byte {i}");
+            assert!(!opens(&good[..i]), "cut at {i}");
         }
-        open(&good).unwrap();
+        assert!(!opens(&[&good[..], b"x"].concat()));
+        assert!(opens(&good));
+    }
+
+    #[test]
+    fn what_is_no_keyring_is_named_even_under_a_whole_seal() {
+        let (keyring, identity) = keyring();
+        let sealed = |plain: &[u8]| {
+            let encryptor =
+                Encryptor::with_recipients(std::iter::once(&identity.to_public() as &dyn AgeRecipient))
+                    .unwrap();
+            let mut sealed = Vec::new();
+            let mut writer = encryptor.wrap_output(&mut sealed).unwrap();
+            writer.write_all(plain).unwrap();
+            writer.finish().unwrap();
+            sealed
+        };
+        let mut plain = Vec::new();
+        let wrapped = keyring.wrap().unwrap();
+        let decryptor = Decryptor::new(&wrapped[..]).unwrap();
+        let mut reader = decryptor.decrypt(std::iter::once(&identity as &dyn Identity)).unwrap();
+        reader.read_to_end(&mut plain).unwrap();
+        assert!(open(&sealed(&plain), &[&identity]).unwrap().unwrap() == keyring);
+        for cut in 0..plain.len() {
+            let error = open(&sealed(&plain[..cut]), &[&identity]).unwrap_err();
+            assert!(matches!(error, OpenError::Damaged { .. }), "cut at {cut}: {error}");
+        }
+        let changed = |at: usize, to: u8| {
+            let mut bad = plain.clone();
+            bad[at] = to;
+            open(&sealed(&bad), &[&identity]).unwrap_err()
+        };
+        assert!(matches!(changed(0, b'w'), OpenError::Damaged { .. }));
+        assert!(matches!(changed(9, 0xff), OpenError::OtherFormat { .. }));
+        assert!(matches!(changed(42, 2), OpenError::Damaged { .. }));
+        let long = [&plain[..], &[0; LONGEST_PLAIN]].concat();
+        assert!(matches!(open(&sealed(&long), &[&identity]), Err(OpenError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_changed_secret_is_known_with_the_one_before_until_it_is_settled() {
+        let (keyring, identity) = keyring();
+        let list = keyring.recipients.to_vec();
+        let keys = |keyring: &Keyring| keyring.slot_keys("00ff");
+        let renewed = keyring.changed(list.clone(), StoreSecret::Renewed);
+        assert!(renewed.is_being_changed() && !keyring.is_being_changed());
+        assert_ne!(keys(&renewed).current, keys(&keyring).current);
+        assert_eq!(keys(&renewed).previous, Some(keys(&keyring).current));
+        assert_eq!(renewed.directory_name("n"), keyring.directory_name("n"));
+        let renewed = open(&renewed.wrap().unwrap(), &[&identity]).unwrap().unwrap();
+        let kept = renewed.changed(list.clone(), StoreSecret::Kept);
+        assert!(kept == renewed, "adding somebody meanwhile loses nothing");
+        let settled = kept.changed(list, StoreSecret::Settled);
+        assert_eq!(keys(&settled).current, keys(&renewed).current);
+        assert_eq!(keys(&settled).previous, None);
+        assert_ne!(keys(&settled).current, settled.slot_keys("00fe").current);
+        let proof = |keyring: &Keyring| keyring.prover("n").prove("owner", b"said");
+        assert!(proof(&settled) == proof(&renewed) && proof(&settled) != proof(&keyring));
     }
 
     #[test]
     fn names_and_keys_differ_by_namespace_and_by_keyring() {
-        let (a, b) = (Keyring::random(), Keyring::random());
+        let ((a, _), (b, _)) = (keyring(), keyring());
         assert_eq!(a.directory_name("x"), a.directory_name("x"));
         assert_ne!(a.directory_name("x"), a.directory_name("y"));
         assert_ne!(a.directory_name("x"), b.directory_name("x"));

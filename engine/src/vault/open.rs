@@ -4,11 +4,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use age::Recipient;
+use age::{Identity, x25519};
+use sha2::{Digest, Sha256};
 
 use super::identity;
-use super::keyring::Keyring;
+use super::keyring::{self, Keyring};
+use super::passphrase_file;
 use super::proof::Prover;
+use super::recipients::{NUMBERS, Recipient, RecipientKind};
 use super::seal::{open_with_nonce, seal_with_nonce};
 use super::secret::Passphrase;
 use super::slot::SlotKeys;
@@ -37,10 +40,12 @@ impl VaultOptions {
 /// An opened data directory: its keys, ready to open the stores in it.
 #[derive(Clone, Debug)]
 pub struct Vault {
-    data_dir: PathBuf,
-    /// `None` when a passphrase opened it.
-    identity: Option<PathBuf>,
-    keyring: Keyring,
+    /// What it is opened with again.
+    options: VaultOptions,
+    opened_by: x25519::Recipient,
+    pub(super) keyring: Keyring,
+    /// Of the file that the keyring was read from, to see that another has taken its place.
+    digest: [u8; 32],
     created: bool,
 }
 
@@ -75,49 +80,34 @@ impl Vault {
             return Err(OpenError::NotADirectory(options.data_dir.clone()));
         }
         let has_stores = layout.has_stores()?;
-        let (for_keys, for_passphrase) = (layout.recipients(), layout.passphrase());
-        let (has_keys, has_passphrase) = (is_there(&for_keys)?, is_there(&for_passphrase)?);
+        let path = layout.recipients();
+        let wrapped = read_small(&path, keyring::LONGEST)?;
         let format_known = layout.check_format()?;
-        if !has_keys && !has_passphrase {
+        let Some(wrapped) = wrapped else {
             // A store without its keyring must never get a new one: it would look empty.
             return Err(if has_stores {
-                OpenError::KeyringMissing { keyring: for_keys, data_dir: options.data_dir.clone() }
+                OpenError::KeyringMissing { keyring: path, data_dir: options.data_dir.clone() }
             } else {
                 OpenError::NoStore(options.data_dir.clone())
             });
-        }
+        };
         if !format_known {
             return Err(OpenError::Damaged {
                 path: layout.format(),
                 reason: format!("it is missing; it holds the line `{}`", format_line().trim_end()),
             });
         }
-        let opened = |keyring, identity| {
-            Ok(Self { data_dir: options.data_dir.clone(), identity, keyring, created: false })
+        let (keyring, opened_by) = match &options.passphrase {
+            Some(passphrase) => with_passphrase(&layout, &wrapped, passphrase)?,
+            None => with_identity(&layout, &wrapped, options)?,
         };
-        match &options.passphrase {
-            Some(passphrase) if has_passphrase => {
-                opened(Keyring::open_with_passphrase(&for_passphrase, passphrase)?, None)
-            }
-            Some(_) => Err(OpenError::NoPassphraseSet(options.data_dir.clone())),
-            None if has_keys => {
-                let path = options.identity_path();
-                let identities = identity::load(&path)?.ok_or_else(|| OpenError::IdentityMissing {
-                    identity: path.clone(),
-                    data_dir: options.data_dir.clone(),
-                })?;
-                opened(Keyring::open_with_identities(&for_keys, &identities, &path)?, Some(path))
-            }
-            None => Err(OpenError::PassphraseNeeded(options.data_dir.clone())),
-        }
+        let digest = Sha256::digest(&wrapped).into();
+        Ok(Self { options: options.clone(), opened_by, keyring, digest, created: false })
     }
 
     fn create(options: &VaultOptions) -> Result<Self, OpenError> {
-        if options.passphrase.as_ref().is_some_and(Passphrase::is_empty) {
-            return Err(OpenError::EmptyPassphrase);
-        }
-        if options.passphrase.as_ref().is_some_and(Passphrase::is_short) {
-            return Err(OpenError::ShortPassphrase);
+        if let Some(passphrase) = &options.passphrase {
+            passphrase.check_new()?;
         }
         let layout = Layout(&options.data_dir);
         private_dir(&layout.keys())?;
@@ -130,45 +120,43 @@ impl Vault {
         sweep(&options.data_dir);
         sweep(&layout.keys());
         make_durable(&layout.format(), format_line().as_bytes())?;
-        let keyring = Keyring::random();
-        let made = match &options.passphrase {
-            Some(passphrase) => {
-                let path = layout.passphrase();
-                let wrapped = keyring.wrap_for_passphrase(passphrase).map_err(|e| wrap_failed(&path, &e))?;
-                make_durable(&path, &wrapped)?
-            }
-            None => {
-                let identity_path = options.identity_path();
-                if !is_there(&identity_path)? {
-                    identity::create(&identity_path)?;
-                }
-                let identities =
-                    identity::load(&identity_path)?.ok_or_else(|| OpenError::IdentityMissing {
-                        identity: identity_path.clone(),
-                        data_dir: options.data_dir.clone(),
-                    })?;
-                let recipients: Vec<_> = identities.iter().map(|identity| identity.to_public()).collect();
-                let path = layout.recipients();
-                let wrapped = keyring
-                    .wrap_for_recipients(recipients.iter().map(|recipient| recipient as &dyn Recipient))
-                    .map_err(|e| wrap_failed(&path, &e))?;
-                make_durable(&path, &wrapped)?
-            }
+        let recipients = match &options.passphrase {
+            Some(passphrase) => vec![first_passphrase(&layout, passphrase)?],
+            None => first_identities(options)?,
         };
+        // What opens it was made before, so that it is never there and closed to everyone.
+        let path = layout.recipients();
+        let wrapped = Keyring::random(recipients).wrap().map_err(|e| wrap_failed(&path, &e))?;
+        let made = make_durable(&path, &wrapped)?;
         let opened = Self::open_existing(options)?;
         Ok(Self { created: made == Made::ByUs, ..opened })
     }
 
-    /// Checks that the keyring is still there: without it, what is written can't be read by any later start.
+    /// Opens it again, with what it was opened with.
     ///
     /// # Errors
-    /// [`OpenError::KeyringMissing`] if it is not, [`OpenError::Io`] if that can't be seen.
-    pub fn check_still_there(&self) -> Result<(), OpenError> {
-        let layout = Layout(&self.data_dir);
-        if is_there(&layout.recipients())? || is_there(&layout.passphrase())? {
-            return Ok(());
+    /// As [`Vault::open_existing`]: who opened it then may not open it any more.
+    pub fn reload(&self) -> Result<Self, OpenError> {
+        Ok(Self { created: self.created, ..Self::open_existing(&self.options)? })
+    }
+
+    /// This vault, or the one that has taken its place on disk. Whoever opens a store asks for it once the store is
+    /// theirs: the keys may have been changed since this one was opened.
+    ///
+    /// # Errors
+    /// [`OpenError::KeyringMissing`] if the keyring is gone, else as [`Vault::reload`].
+    pub fn renewed(&self) -> Result<Self, OpenError> {
+        let path = self.layout().recipients();
+        match read_small(&path, keyring::LONGEST)? {
+            Some(wrapped) if self.digest == *Sha256::digest(&wrapped) => Ok(self.clone()),
+            Some(_) => self.reload(),
+            None => Err(OpenError::KeyringMissing { keyring: path, data_dir: self.options.data_dir.clone() }),
         }
-        Err(OpenError::KeyringMissing { keyring: layout.recipients(), data_dir: self.data_dir.clone() })
+    }
+
+    /// The same vault with the keyring that was written to disk as `wrapped`.
+    pub(super) fn with(&self, keyring: Keyring, wrapped: &[u8]) -> Self {
+        Self { keyring, digest: Sha256::digest(wrapped).into(), ..self.clone() }
     }
 
     /// Whether this call set the data directory up.
@@ -177,39 +165,60 @@ impl Vault {
     }
 
     /// The identity file that opened it; `None` if a passphrase did.
-    pub fn identity_path(&self) -> Option<&Path> {
-        self.identity.as_deref()
+    pub fn identity_path(&self) -> Option<PathBuf> {
+        self.options.passphrase.is_none().then(|| self.options.identity_path())
+    }
+
+    /// The recipient that opened it, unless it has been removed since.
+    pub fn opened_by(&self) -> Option<&Recipient> {
+        self.recipients().iter().find(|recipient| recipient.key == self.opened_by)
     }
 
     /// What opened it: `identity` or `passphrase`.
     pub fn opened_with(&self) -> &'static str {
-        if self.identity.is_some() { "identity" } else { "passphrase" }
+        if self.options.passphrase.is_none() { "identity" } else { "passphrase" }
     }
 
     /// Everything durable is below this directory.
     pub fn data_dir(&self) -> &Path {
-        &self.data_dir
+        &self.options.data_dir
+    }
+
+    pub(super) fn layout(&self) -> Layout<'_> {
+        Layout(&self.options.data_dir)
     }
 
     /// The directory of a namespace.
     pub(crate) fn namespace_dir(&self, namespace: &str) -> PathBuf {
-        Layout(&self.data_dir).stores().join(self.keyring.directory_name(namespace))
+        self.layout().stores().join(self.keyring.directory_name(namespace))
     }
 
-    /// The directories of all namespaces that have one.
-    pub(crate) fn namespace_dirs(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(Layout(&self.data_dir).stores()).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    /// The directories of all namespaces that have one. One that can't be seen is an error: it would be left out
+    /// of what concerns all.
+    pub(crate) fn namespace_dirs(&self) -> Result<Vec<PathBuf>, OpenError> {
+        let stores = self.layout().stores();
+        let entries = match fs::read_dir(&stores) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(OpenError::io("look into", &stores))?,
+        };
+        let mut dirs = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(OpenError::io("look into", &stores))?.path();
+            if fs::metadata(&path).map_err(OpenError::io("look at", &path))?.is_dir() {
+                dirs.push(path);
+            }
+        }
+        Ok(dirs)
     }
 
     /// Where this module makes files.
     pub(crate) fn places(&self) -> [PathBuf; 2] {
-        [self.data_dir.clone(), Layout(&self.data_dir).keys()]
+        [self.options.data_dir.clone(), self.layout().keys()]
     }
 
     /// Keeps first starts from making files until it is dropped.
     pub(crate) fn lock_keys(&self) -> Result<fs::File, OpenError> {
-        lock_keys(&Layout(&self.data_dir))
+        lock_keys(&self.layout())
     }
 
     /// The keys that seal the slot of the store in this directory.
@@ -242,24 +251,128 @@ fn name_data(directory_name: &str) -> Vec<u8> {
     [b"warm namespace name\0", directory_name.as_bytes()].concat()
 }
 
+/// Opens the keyring with a passphrase: whichever file it opens holds the identity that opens the keyring.
+fn with_passphrase(
+    layout: &Layout<'_>,
+    wrapped: &[u8],
+    passphrase: &Passphrase,
+) -> Result<(Keyring, x25519::Recipient), OpenError> {
+    let files = layout.passphrases()?;
+    if files.is_empty() {
+        return Err(OpenError::NoPassphraseSet(layout.0.to_owned()));
+    }
+    let (mut damage, tried) = (None, files.len());
+    for (_, path) in files {
+        let identity = match passphrase_file::open(&path, passphrase) {
+            Ok(Some(identity)) => identity,
+            Ok(None) => continue,
+            // Another may open it yet.
+            Err(damaged @ OpenError::Damaged { .. }) => {
+                damage.get_or_insert(damaged);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let with = std::iter::once(&identity as &dyn Identity);
+        if let Some(keyring) = Keyring::unwrap(wrapped, &layout.recipients(), with)? {
+            return Ok((keyring, identity.to_public()));
+        }
+        // It was a recipient, and is none any more.
+    }
+    Err(damage.unwrap_or(OpenError::WrongPassphrase { keys: layout.keys(), tried }))
+}
+
+fn with_identity(
+    layout: &Layout<'_>,
+    wrapped: &[u8],
+    options: &VaultOptions,
+) -> Result<(Keyring, x25519::Recipient), OpenError> {
+    let path = options.identity_path();
+    let has_passphrase = || layout.passphrases().map(|files| !files.is_empty());
+    let identities = match identity::load(&path)? {
+        Some(identities) => identities,
+        None if options.identity.is_none() && has_passphrase()? => {
+            return Err(OpenError::PassphraseNeeded(options.data_dir.clone()));
+        }
+        None => {
+            let data_dir = options.data_dir.clone();
+            return Err(OpenError::IdentityMissing { identity: path, data_dir });
+        }
+    };
+    for identity in &identities {
+        let with = std::iter::once(identity as &dyn Identity);
+        if let Some(keyring) = Keyring::unwrap(wrapped, &layout.recipients(), with)? {
+            return Ok((keyring, identity.to_public()));
+        }
+    }
+    Err(OpenError::WrongIdentity {
+        identity: path,
+        keyring: layout.recipients(),
+        passphrase: has_passphrase()?,
+    })
+}
+
+/// The recipients of a store that is made for identities; makes one where there is none.
+fn first_identities(options: &VaultOptions) -> Result<Vec<Recipient>, OpenError> {
+    let path = options.identity_path();
+    if !is_there(&path)? {
+        identity::create(&path)?;
+    }
+    let identities = identity::load(&path)?.ok_or_else(|| OpenError::IdentityMissing {
+        identity: path.clone(),
+        data_dir: options.data_dir.clone(),
+    })?;
+    let mut recipients: Vec<Recipient> = Vec::new();
+    for key in identities.iter().map(x25519::Identity::to_public) {
+        if !recipients.iter().any(|recipient| recipient.key == key) {
+            recipients.push(Recipient::new(RecipientKind::Identity, key, String::new()));
+        }
+    }
+    Ok(recipients)
+}
+
+/// The recipient of a store that is made for a passphrase.
+fn first_passphrase(layout: &Layout<'_>, passphrase: &Passphrase) -> Result<Recipient, OpenError> {
+    // Left by a first start that was cut short: there is no keyring that they could open.
+    for (_, path) in layout.passphrases()? {
+        fs::remove_file(&path).map_err(OpenError::io("remove", &path))?;
+    }
+    let path = layout.passphrase(1);
+    let (key, sealed) = passphrase_file::make(passphrase).map_err(|e| wrap_failed(&path, &e))?;
+    make_durable(&path, &sealed)?;
+    Ok(Recipient::new(RecipientKind::Passphrase(1), key, String::new()))
+}
+
 /// The names below a data directory.
-struct Layout<'a>(&'a Path);
+pub(super) struct Layout<'a>(&'a Path);
 
 impl Layout<'_> {
     fn format(&self) -> PathBuf {
         self.0.join("FORMAT")
     }
 
-    fn keys(&self) -> PathBuf {
+    pub(super) fn keys(&self) -> PathBuf {
         self.0.join("keys")
     }
 
-    fn recipients(&self) -> PathBuf {
+    pub(super) fn recipients(&self) -> PathBuf {
         self.keys().join("recipients.age")
     }
 
-    fn passphrase(&self) -> PathBuf {
-        self.keys().join("passphrase-1.age")
+    pub(super) fn passphrase(&self, number: u8) -> PathBuf {
+        self.keys().join(format!("passphrase-{number}.age"))
+    }
+
+    /// The files of passphrases that are there, with their numbers.
+    pub(super) fn passphrases(&self) -> Result<Vec<(u8, PathBuf)>, OpenError> {
+        let mut found = Vec::new();
+        for number in NUMBERS {
+            let path = self.passphrase(number);
+            if is_there(&path)? {
+                found.push((number, path));
+            }
+        }
+        Ok(found)
     }
 
     fn stores(&self) -> PathBuf {
@@ -316,7 +429,7 @@ fn format_line() -> String {
     format!("warm data directory, format {FORMAT_VERSION}\n")
 }
 
-fn wrap_failed(path: &Path, error: &age::EncryptError) -> OpenError {
+pub(super) fn wrap_failed(path: &Path, error: &age::EncryptError) -> OpenError {
     OpenError::Io { action: "seal", path: path.to_owned(), source: io::Error::other(error.to_string()) }
 }
 
@@ -388,13 +501,17 @@ mod tests {
         let bare = options(dir.path());
         let with = |text| VaultOptions { passphrase: passphrase(text), ..bare.clone() };
         assert!(matches!(Vault::open(&with("")), Err(OpenError::EmptyPassphrase)));
-        assert!(matches!(Vault::open(&with("sevenäö")), Err(OpenError::ShortPassphrase)));
-        assert!(!bare.data_dir.exists(), "nothing is made");
+        assert!(matches!(Vault::open(&with("seven c")), Err(OpenError::ShortPassphrase)));
+        assert!(!bare.data_dir.exists(), "nothing is made for one that is refused");
+        // A start that was cut short before it wrote the keyring.
+        fs::create_dir_all(bare.data_dir.join("keys")).unwrap();
+        fs::write(bare.data_dir.join("keys/passphrase-3.age"), "half a start").unwrap();
         let made = Vault::open(&with("correct horse")).unwrap();
         assert!(made.created() && made.opened_with() == "passphrase");
         assert!(!bare.data_dir.join("identity.txt").exists());
+        assert!(!bare.data_dir.join("keys/passphrase-3.age").exists());
         assert!(Vault::open(&with("correct horse")).unwrap().keyring == made.keyring);
-        assert!(matches!(Vault::open(&with("wrong")), Err(OpenError::WrongPassphrase(_))));
+        assert!(matches!(Vault::open(&with("wrong")), Err(OpenError::WrongPassphrase { tried: 1, .. })));
         assert!(matches!(Vault::open(&bare), Err(OpenError::PassphraseNeeded(_))));
     }
 
@@ -421,6 +538,51 @@ mod tests {
         assert!(matches!(Vault::open(&options), Err(OpenError::Damaged { .. })));
         fs::remove_file(&format).unwrap();
         assert!(matches!(Vault::open(&options), Err(OpenError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_vault_is_read_again_only_when_its_keyring_was_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = options(dir.path());
+        let made = Vault::open(&options).unwrap();
+        let identity = fs::read(options.identity_path()).unwrap();
+        fs::remove_file(options.identity_path()).unwrap();
+        assert!(made.renewed().unwrap().keyring == made.keyring, "nothing is needed for what is unchanged");
+        let changed = made.rewrap(made.recipients().to_vec(), crate::vault::StoreSecret::Renewed).unwrap();
+        assert!(changed.keyring != made.keyring);
+        assert!(matches!(made.renewed(), Err(OpenError::IdentityMissing { .. })));
+        fs::write(options.identity_path(), identity).unwrap();
+        let renewed = made.renewed().unwrap();
+        assert!(renewed.keyring == changed.keyring && renewed.created());
+        assert_eq!(renewed.opened_by(), changed.recipients().first());
+        fs::write(options.data_dir.join("keys/recipients.age"), "garbage").unwrap();
+        assert!(matches!(made.renewed(), Err(OpenError::Damaged { .. })));
+        fs::remove_file(options.data_dir.join("keys/recipients.age")).unwrap();
+        assert!(matches!(made.renewed(), Err(OpenError::KeyringMissing { .. })));
+    }
+
+    #[test]
+    fn of_several_passphrases_each_opens_the_store_whatever_became_of_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let bare = options(dir.path());
+        let with = |text| VaultOptions { passphrase: passphrase(text), ..bare.clone() };
+        let vault = Vault::open(&bare).unwrap();
+        let second = vault.make_passphrase(&Passphrase::new("battery staple".into())).unwrap();
+        let recipients = [vault.recipients(), &[second]].concat();
+        vault.rewrap(recipients, crate::vault::StoreSecret::Kept).unwrap();
+        let (first, other) =
+            (bare.data_dir.join("keys/passphrase-1.age"), bare.data_dir.join("keys/passphrase-2.age"));
+        fs::rename(&first, &other).unwrap();
+        fs::write(&first, "garbage").unwrap();
+        let opened = Vault::open(&with("battery staple")).unwrap();
+        assert!(opened.keyring.recipients().len() == 2 && opened.identity_path().is_none());
+        let error = Vault::open(&with("wrong")).unwrap_err();
+        assert!(matches!(&error, OpenError::Damaged { path, .. } if *path == first), "{error}");
+        fs::remove_file(bare.identity_path()).unwrap();
+        assert!(matches!(Vault::open(&bare), Err(OpenError::PassphraseNeeded(_))));
+        identity::create(&bare.identity_path()).unwrap();
+        let error = Vault::open(&bare).unwrap_err().to_string();
+        assert!(error.contains("wrong key") && error.contains("--passphrase-env"), "{error}");
     }
 
     #[test]

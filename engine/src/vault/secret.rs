@@ -6,7 +6,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::open_error::OpenError;
 use crate::sealed::random;
+
+/// Least characters of a passphrase that is set.
+const SHORTEST: usize = 8;
 
 /// A 256-bit key. Wiped when dropped; `Debug` shows nothing of it.
 #[derive(Clone, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -31,9 +35,6 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Fewest characters of a passphrase for a new store.
-pub(crate) const SHORTEST_PASSPHRASE: usize = 8;
-
 /// A passphrase that opens a store. Wiped when dropped; `Debug` shows nothing of it.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Passphrase(String);
@@ -48,9 +49,13 @@ impl Passphrase {
         self.0.is_empty()
     }
 
-    /// Whether it is too easily guessed to seal a new store.
-    pub(crate) fn is_short(&self) -> bool {
-        self.0.chars().count() < SHORTEST_PASSPHRASE
+    /// Whether it may be set. One that was set before opens its store however short it is.
+    pub(crate) fn check_new(&self) -> Result<(), OpenError> {
+        match self.0.chars().count() {
+            0 => Err(OpenError::EmptyPassphrase),
+            characters if characters < SHORTEST => Err(OpenError::ShortPassphrase),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn to_age(&self) -> age::secrecy::SecretString {
@@ -67,6 +72,14 @@ impl fmt::Debug for Passphrase {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_passphrase_is_counted_in_characters_when_it_is_set() {
+        let set = |text: &str| Passphrase::new(text.into()).check_new();
+        assert!(matches!(set(""), Err(OpenError::EmptyPassphrase)));
+        assert!(matches!(set("séven d"), Err(OpenError::ShortPassphrase)));
+        set("éééééééé").unwrap();
+    }
 
     #[test]
     fn debug_shows_no_secret() {

@@ -6,7 +6,11 @@ use std::{
 };
 
 use clap::Args;
-use warm_engine::{ArchiveKey, archive::ArchiveWriter, contract::Memory as Stored};
+use warm_engine::{
+    ArchiveKey,
+    archive::ArchiveWriter,
+    contract::{CopyKind, Copying, Memory as Stored},
+};
 
 use super::{
     Done, Stop, namespaces,
@@ -41,7 +45,8 @@ impl Backup {
         let memory = open(options, Access::Existing)?;
         warn_of_damage(&*memory)?;
         let namespace = &options.namespace().name;
-        let Sealed { memories, bytes, key } = seal(&*memory, &self.file, self.force, namespace, options)?;
+        let Sealed { memories, bytes, key } =
+            seal(&*memory, &self.file, &self.file, self.force, namespace, options)?;
         let needed = needed(&key);
         let memories = counted(memories);
         match bytes {
@@ -69,11 +74,10 @@ impl Backup {
         for name in namespaces::all(options)? {
             let Some(memory) = open_if_there(options, &name)? else { continue };
             warn_of_damage(&*memory)?;
-            let place = target.place(&format!("{}.age", safe_name(&name)));
-            done.push(format!(
-                "  {name}: {}",
-                counted(seal(&*memory, &place, false, &name, options)?.memories)
-            ));
+            let file = format!("{}.age", safe_name(&name));
+            let (place, told) = (target.place(&file), self.file.join(&file));
+            let sealed = seal(&*memory, &place, &told, false, &name, options)?;
+            done.push(format!("  {name}: {}", counted(sealed.memories)));
         }
         target.finish()?;
         let folder = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
@@ -93,8 +97,12 @@ impl Backup {
 fn needed(key: &ArchiveKey) -> String {
     match key.identity_path() {
         Some(identity) => format!(
-            "Opening it takes the identity file {}: keep a copy of that too, in another place.",
-            identity.display()
+            "Opening it takes the identity file {}{}: keep a copy of that too, in another place.",
+            identity.display(),
+            match key.identities() {
+                0 | 1 => String::new(),
+                several => format!(", or another of the store's {several} identities"),
+            }
         ),
         None => "Opening it takes the passphrase.".to_owned(),
     }
@@ -109,10 +117,11 @@ pub struct Sealed {
     key: ArchiveKey,
 }
 
-/// Writes all memories of one moment to a sealed file.
+/// Writes all memories of one moment to a sealed file, which the store is told will be at `told`.
 pub fn seal(
     memory: &dyn Memory,
     target: &Path,
+    told: &Path,
     replace: bool,
     namespace: &str,
     options: &Options,
@@ -121,7 +130,8 @@ pub fn seal(
     let sink = Sink::open_sealed(target, replace)?;
     let blame = sink.blame();
     let mut archive = ArchiveWriter::begin(&key, sink, namespace).map_err(&blame)?;
-    let memories = dump(memory, |stored| archive.add(stored).map_err(&blame))?;
+    let copying = copying(CopyKind::Backup, told);
+    let memories = dump(memory, &copying, |stored| archive.add(stored).map_err(&blame))?;
     let bytes = archive.finish().map_err(&blame)?.finish()?;
     Ok(Sealed { memories, bytes, key })
 }
@@ -131,10 +141,23 @@ pub fn counted(memories: u64) -> String {
     if memories == 1 { "1 memory".to_owned() } else { format!("{memories} memories") }
 }
 
+/// What the store logs of a copy that goes to a file or folder, or to stdout.
+pub fn copying(kind: CopyKind, target: &Path) -> Copying {
+    let place = match target.to_str() {
+        Some("-") => "stdout".to_owned(),
+        _ => std::path::absolute(target).unwrap_or_else(|_| target.to_owned()).display().to_string(),
+    };
+    Copying { kind, place }
+}
+
 /// Hands over every memory of one moment; `each` may stop it.
-pub fn dump(memory: &dyn Memory, mut each: impl FnMut(&Stored) -> Result<(), Stop>) -> Result<u64, Stop> {
+pub fn dump(
+    memory: &dyn Memory,
+    copying: &Copying,
+    mut each: impl FnMut(&Stored) -> Result<(), Stop>,
+) -> Result<u64, Stop> {
     let mut stopped = None;
-    let dumped = memory.dump(&mut |stored| {
+    let dumped = memory.dump(copying, &mut |stored| {
         each(&stored).map_err(|stop| {
             stopped = Some(stop);
             Failure::invalid("stopped")

@@ -9,11 +9,11 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use warm_engine::contract::{List, Memory as Stored};
+use warm_engine::contract::{CopyKind, List, Memory as Stored};
 
 use super::{
     Done, Stop,
-    backup::{counted, dump, seal},
+    backup::{copying, counted, dump, seal},
     namespaces,
     output::{Output, note},
     store::{Access, open, open_if_there, other_answer, warn_of_damage},
@@ -96,9 +96,9 @@ impl Export {
         let memory = open(options, Access::Existing)?;
         warn_of_damage(&*memory)?;
         let memories = if format == Format::Markdown && named.is_none() && !to_stdout {
-            folder(&*memory, &self.target)?
+            folder(&*memory, &self.target, &self.target)?
         } else {
-            self.file(&*memory, &self.target, format, &options.namespace().name, options)?
+            self.file(&*memory, (&self.target, &self.target), format, &options.namespace().name, options)?
         };
         if !to_stdout {
             let target = std::path::absolute(&self.target).unwrap_or_else(|_| self.target.clone());
@@ -123,10 +123,11 @@ impl Export {
         for name in namespaces::all(options)? {
             let Some(memory) = open_if_there(options, &name)? else { continue };
             warn_of_damage(&*memory)?;
-            let place = target.place(&(safe_name(&name) + format.extension()));
+            let file = safe_name(&name) + format.extension();
+            let (place, told) = (target.place(&file), self.target.join(&file));
             let memories = match format {
-                Format::Markdown => folder(&*memory, &place)?,
-                format => self.file(&*memory, &place, format, &name, options)?,
+                Format::Markdown => folder(&*memory, &place, &told)?,
+                format => self.file(&*memory, (&place, &told), format, &name, options)?,
             };
             done.push(format!("  {name}: {}", counted(memories)));
         }
@@ -140,21 +141,22 @@ impl Export {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Writes a file, which the store is told will be at `told`.
     fn file(
         &self,
         memory: &dyn Memory,
-        target: &Path,
+        (target, told): (&Path, &Path),
         format: Format,
         namespace: &str,
         options: &Options,
     ) -> Result<u64, Stop> {
         if format == Format::Age {
-            return Ok(seal(memory, target, self.force, namespace, options)?.memories);
+            return Ok(seal(memory, target, told, self.force, namespace, options)?.memories);
         }
         let mut sink = Sink::open(target, self.force)?;
         let blame = sink.blame();
         let mut first = true;
-        let memories = dump(memory, |stored| {
+        let memories = dump(memory, &copying(CopyKind::Export, told), |stored| {
             let first = std::mem::take(&mut first);
             write(&mut sink, format, stored, first).map_err(&blame)
         })?;
@@ -191,10 +193,10 @@ fn write(out: &mut impl Write, format: Format, stored: &Stored, first: bool) -> 
 }
 
 /// Writes each memory as a file of its own: those of the tree at their paths, others in a folder beside them.
-fn folder(memory: &dyn Memory, target: &Path) -> Result<u64, Stop> {
+fn folder(memory: &dyn Memory, target: &Path, told: &Path) -> Result<u64, Stop> {
     let others = folder_for_others(memory)?;
     let folder = NewFolder::beside(target)?;
-    let memories = dump(memory, |stored| {
+    let memories = dump(memory, &copying(CopyKind::Export, told), |stored| {
         let name = match stored.key.strip_prefix("/memories/") {
             Some(path) => PathBuf::from(path),
             None => Path::new(&others).join(safe_name(&stored.key) + ".md"),

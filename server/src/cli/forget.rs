@@ -11,6 +11,7 @@ use super::{
     Done, Stop,
     backup::counted,
     output::Output,
+    receipt,
     store::{Access, open, other_answer},
 };
 use crate::{
@@ -23,7 +24,7 @@ use crate::{
 #[derive(Args, Clone, PartialEq, Eq)]
 #[command(
     after_help = "A path that is a folder is forgotten with --prefix PATH/. Backups and exports that were made before still \
-                  hold what is forgotten."
+                  hold what is forgotten; the receipt names those that are known."
 )]
 pub struct Forget {
     /// Keys of memories, and paths of files below /memories
@@ -77,6 +78,9 @@ impl Forget {
             return Err(other_answer().into());
         };
         out.line(format_args!("Forgotten: {}.", counted(done.forgotten)))?;
+        if let Some(receipt) = &done.receipt {
+            receipt::say(&mut out, receipt)?;
+        }
         out.end()?;
         Ok(ExitCode::SUCCESS)
     }

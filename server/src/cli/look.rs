@@ -51,10 +51,10 @@ impl View {
             let path = self.path.trim_end_matches('/').to_owned();
             let view_range = self.from.map(|from| vec![from, -1]);
             let view = contract::Command::View { path, view_range };
-            let Reply::Command(shown) = memory.call(Request::Command(view, CommandLimits::default()))? else {
+            let Reply::Command(told) = memory.call(Request::Command(view, CommandLimits::default()))? else {
                 return Err(other_answer().into());
             };
-            out.line(shown)?;
+            out.line(told.result)?;
         } else {
             let Reply::Get(stored) = memory.call(Request::Get(Get { key: self.path.clone() }))? else {
                 return Err(other_answer().into());
@@ -245,6 +245,7 @@ fn filter(text: &str) -> Result<Map<String, Value>, Stop> {
     })
 }
 
-fn json(value: &impl Serialize) -> Result<String, Stop> {
+/// A value as one line of JSON.
+pub fn json(value: &impl Serialize) -> Result<String, Stop> {
     serde_json::to_string(value).map_err(|_| Stop::Said("the answer can't be written as JSON.".into()))
 }

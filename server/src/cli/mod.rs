@@ -12,6 +12,9 @@ mod import;
 mod look;
 mod namespaces;
 mod output;
+mod passphrase;
+mod receipt;
+mod recipients;
 mod restore;
 mod store;
 mod target;
@@ -45,6 +48,15 @@ pub enum Command {
     Backup(backup::Backup),
     /// Put the memories of a backup back
     Restore(restore::Restore),
+    /// Say who may open the store, and change that
+    #[command(subcommand)]
+    Recipients(recipients::Recipients),
+    /// Show and check receipts for what was forgotten
+    #[command(subcommand)]
+    Receipt(receipt::Receipts),
+    /// Set, change or remove a passphrase that opens the store
+    #[command(subcommand)]
+    Passphrase(passphrase::Passphrases),
 }
 
 impl Command {
@@ -56,8 +68,11 @@ impl Command {
             | Self::List(_)
             | Self::Namespaces(_)
             | Self::Export(_)
-            | Self::Backup(_) => false,
+            | Self::Backup(_)
+            | Self::Receipt(_) => false,
             Self::Edit(_) | Self::Forget(_) => true,
+            Self::Recipients(recipients) => recipients.writes(),
+            Self::Passphrase(_) => true,
             Self::Import(import) => !import.dry_run,
             Self::Restore(restore) => !restore.dry_run,
         }
@@ -107,6 +122,9 @@ pub fn run(command: &Command, options: &Options) -> ExitCode {
         Command::Export(export) => export.run(options),
         Command::Backup(backup) => backup.run(options),
         Command::Restore(restore) => restore.run(options),
+        Command::Recipients(recipients) => recipients.run(options),
+        Command::Passphrase(passphrases) => passphrases.run(options),
+        Command::Receipt(receipts) => receipts.run(options),
     };
     match done {
         Ok(code) => code,

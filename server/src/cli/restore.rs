@@ -46,6 +46,9 @@ pub struct Restore {
     /// Replace what the store has under the same name with other contents
     #[arg(long)]
     replace: bool,
+    /// Put back also what was forgotten since the backup was made
+    #[arg(long)]
+    forgotten_too: bool,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -162,7 +165,11 @@ impl Restore {
                 continue;
             }
             if !batch.is_empty() {
-                let request = Batch { memories: std::mem::take(&mut batch), replace: self.replace };
+                let request = Batch {
+                    memories: std::mem::take(&mut batch),
+                    replace: self.replace,
+                    forgotten_too: self.forgotten_too,
+                };
                 bytes = 0;
                 let part = send(memory, request).map_err(|failure| {
                     Stop::Said(format!(
@@ -175,6 +182,7 @@ impl Restore {
                 done.restored += part.restored;
                 done.unchanged += part.unchanged;
                 done.kept.extend(part.kept);
+                done.forgotten.extend(part.forgotten);
             }
             if ended {
                 return Ok(done);
@@ -201,6 +209,9 @@ impl Restore {
             match there {
                 Some(there) if there.says_the_same_as(&stored) => done.unchanged += 1,
                 Some(_) if !self.replace => done.kept.push(stored.key),
+                _ if !self.forgotten_too && was_forgotten(memory, &stored)? => {
+                    done.forgotten.push(stored.key)
+                }
                 _ => done.restored += 1,
             }
         }
@@ -211,11 +222,13 @@ impl Restore {
         let mut out = Output::new();
         let doing = if self.dry_run { "Nothing was written; this would be" } else { "Done" };
         out.line(format_args!(
-            "{doing}: from {}, made {made}, into the namespace {namespace}: {} restored, {} unchanged, {} kept.",
+            "{doing}: from {}, made {made}, into the namespace {namespace}: {} restored, {} unchanged, {} kept, {} left \
+             forgotten.",
             self.file.display(),
             done.restored,
             done.unchanged,
-            done.kept.len()
+            done.kept.len(),
+            done.forgotten.len()
         ))?;
         if !done.kept.is_empty() {
             out.line(
@@ -225,7 +238,22 @@ impl Restore {
                 out.line(format_args!("  {key}"))?;
             }
         }
+        if !done.forgotten.is_empty() {
+            out.line("Left out, since they were forgotten after the backup was made (--forgotten-too puts them back):")?;
+            for key in &done.forgotten {
+                out.line(format_args!("  {key}"))?;
+            }
+        }
         out.end()
+    }
+}
+
+/// Whether a memory of the backup was forgotten since.
+fn was_forgotten(memory: Option<&dyn Memory>, stored: &Stored) -> Result<bool, Stop> {
+    let (Some(memory), Some(origin)) = (memory, &stored.origin) else { return Ok(false) };
+    match memory.call(Request::Forgotten(vec![origin.clone()]))? {
+        Reply::Forgotten(forgotten) => Ok(forgotten == [true]),
+        _ => Err(other_answer().into()),
     }
 }
 

@@ -77,9 +77,11 @@ fn nothing_stored(options: &Options, namespace: &Namespace) -> String {
 /// The key that seals and opens archives. A store that is there must open with it.
 pub fn archive_key(options: &VaultOptions) -> Result<ArchiveKey, String> {
     match Vault::open_existing(options) {
-        Ok(_) | Err(OpenError::NoStore(_)) => ArchiveKey::of(options).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
+        Ok(vault) => ArchiveKey::of(options).map(|key| key.for_all_of(&vault)),
+        Err(OpenError::NoStore(_)) => ArchiveKey::of(options),
+        Err(error) => Err(error),
     }
+    .map_err(|error| error.to_string())
 }
 
 /// Sizes and limits of a memory.

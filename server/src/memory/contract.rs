@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use warm_engine::contract::{
-    ChangesSince, Command, CommandLimits, ErrorCode, Export, Forget, Get, List, ListOrder, Recall,
-    RecallMode, Remember, Restore, Suggest, SuggestWhat,
+    ChangesSince, Command, CommandLimits, CopyKind, Copying, ErrorCode, Export, Forget, Get, List, ListOrder,
+    Recall, RecallMode, Remember, Restore, Suggest, SuggestWhat,
 };
 
 use super::{LONGEST_WAIT, Memory, Reply, Request};
@@ -119,7 +119,7 @@ fn restore(key: &str, text: &str) -> Restore {
         "key": key, "text": text, "title": "T", "tags": ["a"], "metadata": {"n": 0.1}, "version": "", "bytes": 0,
         "created_at": "2026-01-31T12:00:00.123Z", "updated_at": "2026-02-01T12:00:00Z",
     });
-    Restore { memories: vec![serde_json::from_value(memory).expect("a memory")], replace: false }
+    Restore { memories: vec![serde_json::from_value(memory).expect("a memory")], ..Restore::default() }
 }
 
 /// Checks that two memories over empty stores answer each request alike, to the last bit.
@@ -142,7 +142,7 @@ pub fn check_alike(one: &dyn Memory, other: &dyn Memory) {
 
 fn dumped(memory: &dyn Memory) -> Vec<Value> {
     let mut all = Vec::new();
-    let counted = memory.dump(&mut |memory| {
+    let counted = memory.dump(&Copying { kind: CopyKind::Export, place: "-".into() }, &mut |memory| {
         let mut memory = serde_json::to_value(memory).expect("plain values");
         blank(&mut memory);
         all.push(memory);

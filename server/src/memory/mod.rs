@@ -17,9 +17,10 @@ use serde_json::Value;
 use warm_engine::{
     ChangeLog, Engine, Progress,
     contract::{
-        Changes, ChangesSince, Command, CommandLimits, ErrorCode, Export, Exported, Forget, Forgotten, Get,
-        List, ListOrder, Listing, Memory as Stored, OperationId, Recall, Recalled, Remember, Remembered,
-        Restore, Restored, Stats, Suggest, Suggested, Write, Written,
+        AskReceipts, Changes, ChangesSince, Command, CommandLimits, CopyKind, Copying, ErrorCode, Export,
+        Exported, Forget, Forgotten, Get, List, ListOrder, Listing, Memory as Stored, OperationId, Recall,
+        Recalled, ReceiptFile, Receipts, Remember, Remembered, Restore, Restored, Stats, Suggest, Suggested,
+        Told, Write, Written,
     },
 };
 
@@ -39,6 +40,10 @@ pub enum Request {
     /// Which records can't be opened.
     Damaged,
     Suggest(Suggest),
+    /// Receipts for what was forgotten.
+    Receipts(AskReceipts),
+    /// Which of these origins are of memories that were forgotten.
+    Forgotten(Vec<String>),
     /// What changed since then; waited for as long as is said, in milliseconds, within [`LONGEST_WAIT`].
     Changes(ChangesSince, u64),
 }
@@ -55,6 +60,8 @@ impl Request {
             | Self::Stats
             | Self::Damaged
             | Self::Suggest(_)
+            | Self::Receipts(_)
+            | Self::Forgotten(_)
             | Self::Changes(..) => false,
             Self::Command(..) | Self::Remember(_) | Self::Forget(_) | Self::Restore(_) => true,
         }
@@ -87,6 +94,8 @@ impl Request {
             | Self::Forget(_)
             | Self::Restore(_)
             | Self::Suggest(_)
+            | Self::Receipts(_)
+            | Self::Forgotten(_)
             | Self::Changes(..) => false,
             Self::Command(..) | Self::Remember(_) => writes_are_prompt,
         };
@@ -98,7 +107,7 @@ impl Request {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "operation", content = "reply", rename_all = "snake_case")]
 pub enum Reply {
-    Command(String),
+    Command(Told),
     Remember(Remembered),
     Recall(Recalled),
     Get(Box<Stored>),
@@ -109,6 +118,9 @@ pub enum Reply {
     Stats(Box<Stats>),
     Damaged(Vec<String>),
     Suggest(Suggested),
+    Receipts(Receipts),
+    Receipt(Box<ReceiptFile>),
+    Forgotten(Vec<bool>),
     Changes(Changes),
 }
 
@@ -191,8 +203,12 @@ pub trait Memory: Send + Sync {
     fn listener(&self) -> Box<dyn Listener>;
 
     /// Hands every memory of one moment to `each`, in the order of names, and returns how many there
-    /// were. `each` may stop it with a failure, which is then the failure of the whole.
-    fn dump(&self, each: &mut dyn FnMut(Stored) -> Result<(), Failure>) -> Result<u64, Failure>;
+    /// were. `each` may stop it with a failure, which is then the failure of the whole. What for is logged.
+    fn dump(
+        &self,
+        copying: &Copying,
+        each: &mut dyn FnMut(Stored) -> Result<(), Failure>,
+    ) -> Result<u64, Failure>;
 
     /// How soon the request can be answered, so that the caller can wait for it in the right place.
     fn expect(&self, request: &Request) -> Expected;
@@ -240,7 +256,7 @@ impl LocalMemory {
         let engine = &self.engine;
         Ok(match request {
             Request::Command(command @ Command::View { .. }, limits) => {
-                Reply::Command(engine.command(command, limits)?)
+                Reply::Command(Told { result: engine.command(command, limits)?, receipt: None })
             }
             Request::Command(command, limits) => {
                 self.write(Write::Command(command, limits), operation, progress)?
@@ -251,10 +267,23 @@ impl LocalMemory {
             Request::Recall(recall) => Reply::Recall(engine.recall_watched(&recall, progress)?),
             Request::Get(get) => Reply::Get(Box::new(engine.get(&get)?)),
             Request::List(list) => Reply::List(engine.list(&list)?),
-            Request::Export(export) => Reply::Export(engine.export_watched(&export, progress)?),
+            Request::Export(export) => {
+                let page = engine.export_watched(&export, progress)?;
+                if export.cursor.is_none() && page.total > 0 {
+                    // The pages after the first are of the same copy.
+                    let place = "the export tool".to_owned();
+                    engine.note_copy(&Copying { kind: CopyKind::Export, place })?;
+                }
+                Reply::Export(page)
+            }
             Request::Stats => Reply::Stats(Box::new(engine.stats())),
             Request::Damaged => Reply::Damaged(engine.damaged().to_vec()),
             Request::Suggest(suggest) => Reply::Suggest(engine.suggest(&suggest)?),
+            Request::Receipts(AskReceipts::List { before, limit }) => {
+                Reply::Receipts(engine.receipts(before, limit)?)
+            }
+            Request::Receipts(AskReceipts::One(which)) => Reply::Receipt(Box::new(engine.receipt(&which)?)),
+            Request::Forgotten(origins) => Reply::Forgotten(engine.were_forgotten(&origins)?),
             Request::Changes(since, millis) => {
                 Reply::Changes(wait_for_changes(&engine.changes(), since, Duration::from_millis(millis))?)
             }
@@ -303,8 +332,12 @@ impl Memory for LocalMemory {
         Box::new(self.engine.changes())
     }
 
-    fn dump(&self, each: &mut dyn FnMut(Stored) -> Result<(), Failure>) -> Result<u64, Failure> {
-        self.engine.dump(each)
+    fn dump(
+        &self,
+        copying: &Copying,
+        each: &mut dyn FnMut(Stored) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
+        self.engine.dump(copying, each)
     }
 
     fn expect(&self, request: &Request) -> Expected {
@@ -326,7 +359,8 @@ mod tests {
             "metadata": {"float": 0.1 + 0.2, "tiny": 5e-324, "large": u64::MAX, "small": i64::MIN, "nested": [{"": null}]},
         });
         let memory: Stored = serde_json::from_value(memory).expect("a memory");
-        let sent = Request::Restore(Restore { memories: vec![memory.clone()], replace: true });
+        let sent =
+            Request::Restore(Restore { memories: vec![memory.clone()], replace: true, forgotten_too: false });
         let line = serde_json::to_string(&sent).expect("JSON");
         let Ok(Request::Restore(received)) = serde_json::from_str(&line) else { panic!("{line}") };
         assert!(received.replace && received.memories == [memory]);

@@ -274,7 +274,7 @@ mod tests {
     use tempfile::TempDir;
     use warm_engine::{
         VaultOptions,
-        contract::{Get, List, Remember},
+        contract::{CopyKind, Copying, Get, List, Remember},
     };
 
     use super::*;
@@ -415,7 +415,8 @@ mod tests {
         let memory = namespaces.memory(Some("b")).expect("it answers");
         let Ok(Reply::Stats(stats)) = memory.call(Request::Stats) else { panic!("it has figures") };
         assert_eq!((stats.namespace.as_str(), stats.memories, stats.store_bytes), ("b", 0, 0));
-        assert!(matches!(memory.dump(&mut |_| Ok(())), Ok(0)));
+        let copying = Copying { kind: CopyKind::Export, place: "-".into() };
+        assert!(matches!(memory.dump(&copying, &mut |_| Ok(())), Ok(0)));
         assert_eq!((stores(&dir), namespaces.count_open()), (1, 1));
         assert!(remember(&namespaces, "b", "k").is_ok());
         assert_eq!((stores(&dir), text(&namespaces, "b", "k").as_deref()), (2, Some("b")));

@@ -17,7 +17,7 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 use warm_engine::{
     Prover, Seat,
-    contract::{Limits, Memory as Stored, OperationId},
+    contract::{Copying, Limits, Memory as Stored, OperationId},
 };
 
 use super::{
@@ -190,9 +190,10 @@ impl Guest {
     /// Asks the owner for every memory of one moment.
     pub fn dump(
         &self,
+        copying: &Copying,
         each: &mut dyn FnMut(Stored) -> Result<(), Failure>,
     ) -> Result<Result<u64, Failure>, Lost> {
-        let mut asked = self.ask(&Ask::Dump)?;
+        let mut asked = self.ask(&Ask::Dump(copying))?;
         loop {
             match self.told(&mut asked)? {
                 (Told::Memory(memory), conversation) => {

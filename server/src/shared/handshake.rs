@@ -29,7 +29,7 @@ use super::{
 };
 
 /// Goes up with every change of what is said on the socket.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// One that says nothing for so long is given up.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often the owner says that it is still opening the store.

@@ -23,7 +23,7 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 use warm_engine::{
     Engine, Progress, Prover, Seat,
-    contract::{ErrorCode, Limits},
+    contract::{Copying, ErrorCode, Limits},
 };
 
 use super::{
@@ -287,7 +287,7 @@ fn serve(stream: Arc<Stream>, guests: &Guests) -> io::Result<()> {
                 }
                 Told::Outcome { outcome, recall_ready: memory.engine().recall_is_ready() }
             }
-            Asked::Dump => Told::Dumped(dump(&mut met, &memory)?),
+            Asked::Dump(copying) => Told::Dumped(dump(&mut met, &memory, &copying)?),
         };
         met.write(&told)?;
     }
@@ -319,9 +319,9 @@ fn watch(
 }
 
 /// Sends every memory. The outer error is the connection's.
-fn dump(met: &mut Conversation, memory: &LocalMemory) -> io::Result<Result<u64, Failure>> {
+fn dump(met: &mut Conversation, memory: &LocalMemory, copying: &Copying) -> io::Result<Result<u64, Failure>> {
     let mut broken = None;
-    let outcome = memory.dump(&mut |memory| {
+    let outcome = memory.dump(copying, &mut |memory| {
         met.write(&Told::Memory(Box::new(memory))).map_err(|error| {
             broken = Some(error);
             Failure::new(ErrorCode::Internal, "The connection ended.")

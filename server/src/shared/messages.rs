@@ -1,7 +1,7 @@
 //! What a guest and the owner say to each other once they have met.
 
 use serde::{Deserialize, Serialize};
-use warm_engine::contract::{Memory as Stored, OperationId};
+use warm_engine::contract::{Copying, Memory as Stored, OperationId};
 
 use crate::memory::{Failure, Reply, Request};
 
@@ -11,14 +11,14 @@ pub enum Ask<'a> {
     /// Answered by one [`Told::Outcome`]; while it is `watched`, by any number of [`Told::Progress`] before.
     Request { operation: Option<OperationId>, request: &'a Request, watched: bool },
     /// Answered by a [`Told::Memory`] for each, and [`Told::Dumped`] at the end.
-    Dump,
+    Dump(&'a Copying),
 }
 
 /// The same, as the owner reads it.
 #[derive(Deserialize)]
 pub enum Asked {
     Request { operation: Option<OperationId>, request: Box<Request>, watched: bool },
-    Dump,
+    Dump(Copying),
 }
 
 /// An answer, or a part of one.

@@ -29,7 +29,7 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 use warm_engine::{
     Claim, Engine, OpenError, Prover, Seat, Vault,
-    contract::{Changes, ChangesSince, ErrorCode, Limits, Memory as Stored, OperationId},
+    contract::{Changes, ChangesSince, Copying, ErrorCode, Limits, Memory as Stored, OperationId},
 };
 
 use crate::memory::{
@@ -100,7 +100,8 @@ pub struct SharedMemory {
 }
 
 struct Shared {
-    vault: Vault,
+    /// As it was when it was last needed: the keys may be changed while nobody has the store open.
+    vault: Mutex<Vault>,
     seat: Seat,
     limits: Limits,
     part: Part,
@@ -187,7 +188,7 @@ impl SharedMemory {
 
     fn take_part(vault: &Vault, seat: Seat, limits: Limits, part: Part) -> Result<Self, Arc<ShareError>> {
         let shared = Arc::new(Shared {
-            vault: vault.clone(),
+            vault: Mutex::new(vault.clone()),
             seat,
             limits,
             part,
@@ -255,7 +256,11 @@ impl Memory for SharedMemory {
     }
 
     /// When the owner ends in the middle, so does this: what was handed over can't be taken back.
-    fn dump(&self, each: &mut dyn FnMut(Stored) -> Result<(), Failure>) -> Result<u64, Failure> {
+    fn dump(
+        &self,
+        copying: &Copying,
+        each: &mut dyn FnMut(Stored) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
         let begun = Cell::new(false);
         let mut each = |memory| {
             begun.set(true);
@@ -265,8 +270,8 @@ impl Memory for SharedMemory {
         let mut role = self.shared.role();
         loop {
             match &role {
-                Role::Owner(owner) => return owner.memory.dump(&mut each),
-                Role::Guest(guest) => match guest.dump(&mut each) {
+                Role::Owner(owner) => return owner.memory.dump(copying, &mut each),
+                Role::Guest(guest) => match guest.dump(copying, &mut each) {
                     Ok(outcome) => return outcome,
                     Err(Lost::Gone) if begun.get() => {
                         return Err(Failure::new(
@@ -467,12 +472,21 @@ impl Shared {
             return self.seat.try_claim();
         }
         let claim = self.seat.try_reclaim()?;
-        self.vault.check_still_there()?;
+        self.vault()?;
         Ok(claim)
     }
 
+    /// The vault with the keys of now. Errors when they are gone, or open with something else by now.
+    fn vault(&self) -> Result<Vault, OpenError> {
+        let mut vault = self.vault.lock();
+        *vault = vault.renewed()?;
+        Ok(vault.clone())
+    }
+
+    /// Where the keys of now can't be had, the other side says whether those of before still fit.
     fn prover(&self) -> Prover {
-        self.vault.prover(self.seat.namespace())
+        let vault = self.vault().unwrap_or_else(|_| self.vault.lock().clone());
+        vault.prover(self.seat.namespace())
     }
 
     fn own(self: &Arc<Self>, claim: Claim) -> Result<Owner, ShareError> {
@@ -489,7 +503,7 @@ impl Shared {
         let host = Host::start(&self.seat, self.prover(), Box::new(when_shut)).map_err(|error| {
             tracing::warn!(%error, "other processes can't join this store: there is no place for a local socket");
         });
-        let engine = Engine::open_claimed(&self.vault, claim, self.limits.clone())?;
+        let engine = Engine::open_claimed(&self.vault()?, claim, self.limits.clone())?;
         tracing::info!(millis = started.elapsed().as_millis(), "this process owns the store");
         self.made.fetch_or(engine.created(), Ordering::Relaxed);
         if let Ok(host) = &host {

@@ -10,7 +10,7 @@ use std::{
 use tempfile::TempDir;
 use warm_engine::{
     VaultOptions,
-    contract::{Get, Remember},
+    contract::{CopyKind, Copying, Get, Remember},
 };
 
 use super::{
@@ -279,6 +279,10 @@ fn one_who_passes_on_what_two_processes_say_learns_nothing() {
     }
 }
 
+fn copying() -> Copying {
+    Copying { kind: CopyKind::Export, place: "-".into() }
+}
+
 #[test]
 fn a_reader_who_pauses_in_the_middle_of_a_dump_gets_all_of_it() {
     let home = Home::new();
@@ -288,7 +292,7 @@ fn a_reader_who_pauses_in_the_middle_of_a_dump_gets_all_of_it() {
     }
     let guest = home.memory();
     let mut seen = 0;
-    let dumped = guest.dump(&mut |_| {
+    let dumped = guest.dump(&copying(), &mut |_| {
         seen += 1;
         if seen == 1 {
             // Longer than either side waits for the other elsewhere.
@@ -297,7 +301,7 @@ fn a_reader_who_pauses_in_the_middle_of_a_dump_gets_all_of_it() {
         Ok(())
     });
     assert!(matches!(dumped, Ok(40)));
-    let stopped = guest.dump(&mut |_| Err(Failure::invalid("enough")));
+    let stopped = guest.dump(&copying(), &mut |_| Err(Failure::invalid("enough")));
     assert_eq!(stopped.err().map(|failure| failure.message).as_deref(), Some("enough"));
     assert!(remember(&guest, "after", "text").is_ok());
 }

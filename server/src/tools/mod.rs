@@ -334,7 +334,8 @@ fn figures(service: &Service, namespace: Option<&str>) -> Value {
 
 fn answer(reply: Reply) -> Result<Answer, Failure> {
     match reply {
-        Reply::Command(text) => Ok(Answer { structured: json!({ "result": text }), text }),
+        // The text is the memory tool's exact string and nothing else.
+        Reply::Command(told) => Ok(Answer { structured: json!(told), text: told.result }),
         Reply::Remember(reply) => as_json(&reply),
         Reply::Recall(reply) => as_json(&reply),
         Reply::Get(reply) => as_json(&reply),
@@ -346,6 +347,9 @@ fn answer(reply: Reply) -> Result<Answer, Failure> {
         Reply::Damaged(reply) => as_json(&reply),
         Reply::Suggest(reply) => as_json(&reply),
         Reply::Changes(reply) => as_json(&reply),
+        Reply::Receipts(reply) => as_json(&reply),
+        Reply::Receipt(reply) => as_json(&reply),
+        Reply::Forgotten(reply) => as_json(&reply),
         Reply::Stats(reply) => as_json(&reply),
     }
 }
