@@ -62,12 +62,17 @@ pub fn tests(root: &Path) -> Outcome {
 
 /// What this machine lacks for any of the stages.
 fn lack() -> Option<String> {
+    lacks_node().or_else(|| {
+        let npm = succeeds(Command::new("npm").arg("--version"));
+        (!npm).then(|| "npm is not installed".to_owned())
+    })
+}
+
+/// Says so if this machine has no Node that is new enough.
+pub fn lacks_node() -> Option<String> {
     let new_enough = "process.exit(Number(process.versions.node.split('.')[0]) < 20 ? 1 : 0)";
-    if !succeeds(Command::new("node").args(["-e", new_enough])) {
-        return Some("Node 20 or newer is not installed as node".to_owned());
-    }
-    let npm = succeeds(Command::new("npm").arg("--version"));
-    (!npm).then(|| "npm is not installed".to_owned())
+    let node = succeeds(Command::new("node").args(["-e", new_enough]));
+    (!node).then(|| "Node 20 or newer is not installed as node".to_owned())
 }
 
 fn install(copy: &Path, stamp: &Path) -> Outcome {
