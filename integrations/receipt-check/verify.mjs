@@ -1,4 +1,4 @@
-// Checks receipts of warm-mcp without any of its code: written from docs/format.md, on Node's own cryptography.
+// Checks receipts of warm-mcp without any of its code: as docs/format.md says, on Node's own cryptography.
 //
 //   node verify.mjs FILE [PUBLIC_KEY]
 //
@@ -32,29 +32,8 @@ export function verify(text, publicKey) {
   if (publicKey !== undefined && !hex(publicKey, 32, "the public key").equals(file.publicKey)) {
     refuse("it is of another store than the one that was named");
   }
-  const id = sha256(
-    "warm receipt\0",
-    file.publicKey,
-    u64(receipt.index),
-    file.logBefore,
-    u64(receipt.at),
-    u64(receipt.count),
-    receipt.treeBefore,
-    receipt.treeAfter,
-    proofDigest(proof),
-    sha256(...receipt.copies.map(copyDigest)),
-  );
-  if (!id.equals(receipt.id)) refuse("its id is not that of what it says");
-  const message = Buffer.concat([
-    Buffer.from("warm receipt signature\0"),
-    id,
-    u64(receipt.at),
-    u64(receipt.count),
-    receipt.treeBefore,
-    receipt.treeAfter,
-    u64(receipt.index),
-  ]);
-  if (!isSigned(message, receipt.signature, file.publicKey)) refuse("its signature is not the store's");
+  if (!idOf(file).equals(receipt.id)) refuse("its id is not that of what it says");
+  if (!isSigned(messageOf(file), receipt.signature, file.publicKey)) refuse("its signature is not the store's");
   for (const { after, commitment } of proof.versions) {
     if (after.equals(commitment)) refuse("a version that it names is still there");
   }
@@ -62,9 +41,9 @@ export function verify(text, publicKey) {
   const are = proof.versions.map(({ place, after }) => [place, after]);
   if (!root(proof.before, were).equals(receipt.treeBefore)) refuse("what it names was not in the tree before");
   if (!root(proof.after, are).equals(receipt.treeAfter)) refuse("its proof does not lead to the tree after");
-  if (!sha256("warm chain\0", file.logBefore, id).equals(file.logAfter)) refuse("its place in the log does not fit");
+  if (!logAfter(file).equals(file.logAfter)) refuse("its place in the log does not fit");
   return {
-    id: id.toString("hex"),
+    id: receipt.id.toString("hex"),
     publicKey: file.publicKey.toString("hex"),
     count: Number(receipt.count),
     versions: proof.versions.map((version) => version.id.toString("hex")),
@@ -72,7 +51,38 @@ export function verify(text, publicKey) {
   };
 }
 
-// What is hashed
+// What is hashed and signed
+
+export function idOf({ receipt, proof, publicKey, logBefore }) {
+  return sha256(
+    "warm receipt\0",
+    publicKey,
+    u64(receipt.index),
+    logBefore,
+    u64(receipt.at),
+    u64(receipt.count),
+    receipt.treeBefore,
+    receipt.treeAfter,
+    proofDigest(proof),
+    sha256(...receipt.copies.map(copyDigest)),
+  );
+}
+
+export function messageOf({ receipt }) {
+  return Buffer.concat([
+    Buffer.from("warm receipt signature\0"),
+    receipt.id,
+    u64(receipt.at),
+    u64(receipt.count),
+    receipt.treeBefore,
+    receipt.treeAfter,
+    u64(receipt.index),
+  ]);
+}
+
+export function logAfter({ receipt, logBefore }) {
+  return sha256("warm chain\0", logBefore, receipt.id);
+}
 
 function sha256(...parts) {
   const hash = createHash("sha256");
@@ -141,7 +151,8 @@ function root({ levels, beside }, held) {
 
 // What is in the file
 
-function read(text) {
+/** The values in the text of a receipt file. Nothing of them is checked but their form. */
+export function read(text) {
   let json;
   try {
     json = JSON.parse(text);

@@ -1,11 +1,12 @@
-// What the engine signs, a verifier that was written from docs/format.md accepts, and nothing that was changed.
+// What the engine signs, a verifier of other code accepts, and nothing that was changed.
 // WARM_RECEIPTS names what `cargo run -p warm-engine --example receipt` printed.
 
 import assert from "node:assert/strict";
+import { generateKeyPairSync, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { Refused, verify } from "./verify.mjs";
+import { Refused, idOf, logAfter, messageOf, read, verify } from "./verify.mjs";
 
 const path = process.env.WARM_RECEIPTS ?? assert.fail("WARM_RECEIPTS must name a file of receipts, one a line");
 const lines = readFileSync(path, "utf8").trim().split("\n");
@@ -116,4 +117,55 @@ test("parts of one receipt do not make another good", () => {
   for (const text of ["", "{}", "[]", "null", "a receipt", lines[0].slice(0, -1)]) {
     assert.throws(() => verify(text), Refused);
   }
+});
+
+// A store may sign what is not so.
+
+const own = generateKeyPairSync("ed25519");
+const ownPublic = Buffer.from(own.publicKey.export({ format: "jwk" }).x, "base64url").toString("hex");
+
+/** A receipt after a change, under a key of ours: everything that follows from what it says is right. */
+function signedAnew(receipt, change) {
+  const file = structuredClone(receipt);
+  file.public_key = ownPublic;
+  change(file);
+  const again = () => read(JSON.stringify(file));
+  file.receipt.id = idOf(again()).toString("hex");
+  file.receipt.signature = sign(null, messageOf(again()), own.privateKey).toString("base64");
+  file.log_after = logAfter(again()).toString("hex");
+  return file;
+}
+
+test("what a store signed though its proof does not show it is refused", () => {
+  const second = receipts[1];
+  verify(JSON.stringify(signedAnew(second, () => {})), ownPublic);
+  const first = (file) => file.proof.versions[0];
+  const changes = {
+    "not in the tree before": (file) => (file.receipt.tree_before = "ab".repeat(32)),
+    "lead to the tree after": (file) => (file.receipt.tree_after = file.receipt.tree_before),
+    "tree before": (file) => (first(file).salt = "ab".repeat(16)),
+    "tree after": (file) => (first(file).after = "ab".repeat(32)),
+    "do not ascend": (file) => file.proof.versions.reverse(),
+    "does not have": (file) => (file.proof.versions.at(-1).place = 32 ** second.proof.before.levels),
+    "a hash is missing": (file) => file.proof.before.beside.pop(),
+    "hashes over": (file) => file.proof.after.beside.push("00".repeat(32)),
+    "without any": (file) => {
+      file.proof.versions = [];
+      file.proof.before.beside = [file.receipt.tree_before];
+      file.proof.after.levels = 0;
+    },
+  };
+  for (const [why, change] of Object.entries(changes)) {
+    assert.throws(() => verify(JSON.stringify(signedAnew(second, change))), new RegExp(why));
+  }
+});
+
+test("a version that is still there is refused as gone", () => {
+  // Both trees are the one before.
+  const same = signedAnew(receipts[0], (file) => {
+    file.receipt.tree_after = file.receipt.tree_before;
+    file.proof.after = file.proof.before;
+    file.proof.versions[0].after = read(JSON.stringify(file)).proof.versions[0].commitment.toString("hex");
+  });
+  assert.throws(() => verify(JSON.stringify(same)), /still there/);
 });
