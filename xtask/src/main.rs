@@ -6,6 +6,7 @@ mod emulated;
 mod licences;
 mod npm;
 mod python;
+mod receipts;
 mod rust;
 mod typescript;
 
@@ -32,12 +33,13 @@ struct Stage {
 }
 
 /// Cheap ones first. A stage that fails does not keep the others from running.
-const TEST: [Stage; 16] = [
+const TEST: [Stage; 17] = [
     Stage { name: "rust format", run: rust::format },
     Stage { name: "rust lints", run: rust::lints },
     Stage { name: "licences", run: licences::check },
     Stage { name: "rust tests", run: rust::tests },
     Stage { name: "rust doc tests", run: rust::doc_tests },
+    Stage { name: "receipt check", run: receipts::check },
     Stage { name: "kernels on neon", run: emulated::neon },
     Stage { name: "without avx", run: emulated::without_avx },
     Stage { name: "python set-up", run: python::set_up },

@@ -7,10 +7,15 @@ use crate::{Outcome, succeeds};
 /// What npm installs, to the byte.
 pub const LOCK: &str = "package-lock.json";
 
+/// Says so if this machine has no Node that is new enough.
+pub fn lacks_node() -> Option<String> {
+    (!is_new_enough("node", 20)).then(|| "Node 20 or newer is not installed as node".to_owned())
+}
+
 /// What this machine lacks for any of these stages.
 pub fn lack() -> Option<String> {
-    if !is_new_enough("node", 20) {
-        return Some("Node 20 or newer is not installed as node".to_owned());
+    if let Some(lack) = lacks_node() {
+        return Some(lack);
     }
     let npm = succeeds(Command::new("npm").arg("--version"));
     (!npm).then(|| "npm is not installed".to_owned())
