@@ -467,7 +467,7 @@ impl Engine {
 
     /// Hands every memory of one moment to `each`, in the order of names, and returns how many. Writes go
     /// on meanwhile and are not seen. `each` may stop it with an error of its own. What the memories are handed
-    /// out for is logged before the first is.
+    /// out for is logged before this returns.
     ///
     /// # Errors
     /// [`Error::Transfer`] when a memory can't be read, or whatever `each` returns.
@@ -478,11 +478,16 @@ impl Engine {
     ) -> Result<u64, E> {
         let failed = |error: StoreError| E::from(Error::from(TransferError::from(error)));
         let state = self.open.published.state().map_err(failed)?;
-        if state.epoch() > 0 {
-            // After the moment is taken: nothing in it was made later than the copy.
-            self.note_copy(copying).map_err(E::from)?;
+        let mut handed_over = false;
+        let dumped = transfer::dump(&state, failed, &mut |memory| {
+            handed_over = true;
+            each(memory)
+        });
+        // Even a copy that was cut short may hold some. What can't be written to can still be saved.
+        if handed_over && let Err(error) = self.note_copy(copying) {
+            tracing::warn!(%error, "the copy could not be logged: receipts will not name it");
         }
-        transfer::dump(&state, failed, &mut each)
+        dumped
     }
 
     /// Puts memories back, all in one transaction.

@@ -88,8 +88,9 @@ fn fill(published: &Published, loaded: &State, keys: &HashMap<u64, PieceKey>) ->
         };
         let derive = || {
             let chunk = chunks.next()?;
-            let derive =
-                |(number, leaf): &(u64, Leaf)| (*number, pieces::derive(loaded, keys, *number, leaf));
+            let derive = |(number, leaf): &(u64, Leaf)| {
+                (*number, pieces::derive(loaded, keys, *number, leaf, &|| published.count_filled()))
+            };
             Some(chunk.par_iter().map(derive).collect::<Vec<_>>())
         };
         // What was derived is entered while the next is.

@@ -50,9 +50,17 @@ pub(crate) struct Derived {
     pub(crate) was_kept: bool,
 }
 
-/// Reads what is derived from a leaf from its piece, or else from the records themselves.
-pub(crate) fn derive(state: &State, keys: &HashMap<u64, PieceKey>, number: u64, leaf: &Leaf) -> Derived {
+/// Reads what is derived from a leaf from its piece, or else from the records themselves. `done` is called for each
+/// record.
+pub(crate) fn derive(
+    state: &State,
+    keys: &HashMap<u64, PieceKey>,
+    number: u64,
+    leaf: &Leaf,
+    done: &(dyn Fn() + Sync),
+) -> Derived {
     if let Some(documents) = keys.get(&number).and_then(|key| kept(state, key, number, leaf)) {
+        documents.iter().for_each(|_| done());
         return Derived { documents, was_kept: true };
     }
     let mut documents = Vec::with_capacity(leaf.len());
@@ -62,6 +70,7 @@ pub(crate) fn derive(state: &State, keys: &HashMap<u64, PieceKey>, number: u64, 
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "a record could not be indexed"),
         }
+        done();
     }
     Derived { documents, was_kept: false }
 }

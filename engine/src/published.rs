@@ -253,9 +253,13 @@ impl Published {
         self.index.write().reserve(documents);
     }
 
+    /// Counts a record that is ready for the index.
+    pub(crate) fn count_filled(&self) {
+        self.filled_with.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Adds records that the index lacks, each under its number, unless they are no longer current.
     pub(crate) fn index_existing(&self, documents: Vec<(u64, Analysed)>) {
-        self.filled_with.fetch_add(documents.len() as u64, Ordering::Relaxed);
         let mut index = self.index.write();
         let state = Arc::clone(&self.state.read());
         for (number, document) in documents {

@@ -97,6 +97,11 @@ fn what_the_store_has_is_kept_until_told_otherwise() {
     server.close();
     let file = file.to_str().expect("UTF-8");
     let said = owner(&store, &["restore", file]);
+    assert!(said.contains("0 restored, 5 unchanged, 1 kept, 1 left forgotten."), "{said}");
+    assert!(said.contains("--forgotten-too") && said.contains("\n  /memories/empty.md\n"), "{said}");
+    let dry = owner(&store, &["restore", file, "--dry-run"]);
+    assert!(dry.contains("0 restored, 5 unchanged, 1 kept, 1 left forgotten."), "{dry}");
+    let said = owner(&store, &["restore", file, "--forgotten-too"]);
     assert!(
         said.contains("1 restored, 5 unchanged, 1 kept.") && said.contains("\n  deploy/notes\n"),
         "{said}"
@@ -297,7 +302,7 @@ fn on_a_full_disk_no_half_file_is_left_and_an_existing_one_is_kept() {
         &["export", "new"],
     ] {
         let mut limited = Command::new("sh");
-        limited.args(["-c", "ulimit -f 16; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_warm-mcp")]);
+        limited.args(["-c", "ulimit -f 64; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_warm-mcp")]);
         limited.args(arguments).env("WARM_MCP_DATA_DIR", &store).current_dir(dir.path());
         let (code, stdout, stderr) = finish(&mut limited);
         assert_eq!((code, stdout.as_str()), (Some(1), ""), "{arguments:?} {stderr}");

@@ -170,9 +170,13 @@ fn export_and_backup_hold_all_that_the_server_wrote_and_restore_gives_it_back() 
     open.server.memory(json!({"command": "delete", "path": "/memories/a/tea.md"}));
     open.server.call("remember", json!({"key": "later", "text": "not in the backup"}));
     let said = open.owner(&["restore", file, "--dry-run"]);
-    assert!(said.contains("1 restored, 0 unchanged, 1 kept"), "{said}");
+    assert!(said.contains("0 restored, 0 unchanged, 1 kept, 1 left forgotten"), "{said}");
+    let said = open.owner(&["restore", file, "--dry-run", "--forgotten-too"]);
+    assert!(said.contains("1 restored, 0 unchanged, 1 kept."), "{said}");
     assert_eq!(open.finds("tea"), 0, "a dry run does nothing");
     open.owner(&["restore", file]);
+    assert_eq!(open.finds("tea"), 0, "what was forgotten stays so");
+    open.owner(&["restore", file, "--forgotten-too"]);
     assert_eq!((open.text("/memories/a/tea.md").as_str(), open.finds("tea")), ("green tea\n", 1));
     assert_eq!(open.text("door"), "another code");
     open.owner(&["restore", file, "--replace"]);

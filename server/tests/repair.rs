@@ -149,18 +149,15 @@ fn records_that_do_not_open_are_moved_aside_as_they_are() {
     {
         let records: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("records");
         let mut records = transaction.open_table(records).expect("a table");
-        let mut row = vec![49];
-        row.extend_from_slice(&sealed);
-        records.insert(&[7; 16], row.as_slice()).expect("it is written");
-        assert_eq!(records.iter().expect("rows").count(), 3);
+        records.insert(&[7; 16], sealed.as_slice()).expect("it is written");
+        assert_eq!(records.iter().expect("rows").count(), 2);
     }
     transaction.commit().expect("it commits");
     drop(database);
     home.repairs("record 07070707", "move the record that does not open, sealed as it is, from ");
     let quarantine = home.namespace().join("quarantine-1");
     let kept = fs::read(&quarantine).expect("it is there");
-    assert!(kept.windows(49).any(|window| window == &sealed[..49]), "its key");
-    assert!(kept.windows(207).any(|window| window == &sealed[49..]), "and its seal");
+    assert!(kept.windows(sealed.len()).any(|window| window == sealed), "byte for byte");
     assert_eq!(fs::metadata(&quarantine).expect("it is there").permissions().mode() & 0o777, 0o600);
 }
 

@@ -222,13 +222,15 @@ impl Restore {
         let mut out = Output::new();
         let doing = if self.dry_run { "Nothing was written; this would be" } else { "Done" };
         out.line(format_args!(
-            "{doing}: from {}, made {made}, into the namespace {namespace}: {} restored, {} unchanged, {} kept, {} left \
-             forgotten.",
+            "{doing}: from {}, made {made}, into the namespace {namespace}: {} restored, {} unchanged, {} kept{}.",
             self.file.display(),
             done.restored,
             done.unchanged,
             done.kept.len(),
-            done.forgotten.len()
+            match done.forgotten.len() {
+                0 => String::new(),
+                left => format!(", {left} left forgotten"),
+            }
         ))?;
         if !done.kept.is_empty() {
             out.line(

@@ -20,7 +20,8 @@ fn told(reply: &Reply) -> Value {
 }
 
 fn blank(value: &mut Value) {
-    const OWN: [&str; 5] = ["version", "created_at", "updated_at", "store_bytes", "segments"];
+    const OWN: [&str; 8] =
+        ["version", "origin", "receipt", "public_key", "created_at", "updated_at", "store_bytes", "segments"];
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| !OWN.contains(&name.as_str()));
