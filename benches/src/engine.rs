@@ -4,8 +4,10 @@
 //! same durability (quick repair), and nothing else. The two are interleaved, so that a disk whose
 //! speed drifts drifts under both.
 
+use std::fs::File;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use redb::{Database, TableDefinition};
@@ -62,13 +64,19 @@ pub fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         bares.push(timed(|| bare_commit(&bare, n, size + OVERHEAD))?);
     }
     let store_bytes = engine.stats().store_bytes;
-    let replaces = (0..options.memories.min(500))
-        .map(|n| {
-            let (old_str, new_str) = ("remember".to_owned(), Some(format!("recall {n}")));
-            let command = Command::StrReplace { path: path(n), old_str, new_str };
-            timed(|| engine.command(command, CommandLimits::default()))
-        })
-        .collect::<Result<Vec<_>, _>>()?;
+    let block = Block::beside(home.path())?;
+    let (mut replaces, mut erasing) = (Vec::new(), Vec::new());
+    for n in 0..options.memories.min(500) {
+        let (old_str, new_str) = ("remember".to_owned(), Some(format!("recall {n}")));
+        let command = Command::StrReplace { path: path(n), old_str, new_str };
+        replaces.push(timed(|| engine.command(command, CommandLimits::default()))?);
+        // What forgetting takes at the least: a commit of the same bytes, and one block overwritten.
+        let size = note(n).len() + OVERHEAD;
+        erasing.push(timed(|| -> Result<(), Box<dyn std::error::Error>> {
+            bare_commit(&bare, options.memories + n, size)?;
+            Ok(block.overwrite()?)
+        })?);
+    }
     let views = (0..1_000)
         .map(|n| {
             let command = Command::View { path: path(n % options.memories), view_range: None };
@@ -93,19 +101,23 @@ pub fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     let (create, bare) = (Percentiles::of(creates), Percentiles::of(bares));
     let (replace, view, recall) =
         (Percentiles::of(replaces), Percentiles::of(views), Percentiles::of(recalls));
+    let erasing = Percentiles::of(erasing);
     let ratio = create.p50 / bare.p50;
+    let replace_ratio = replace.p50 / erasing.p50;
     let of_text = |bytes: u64| bytes as f64 / text_bytes as f64;
     println!("{} memories, {text_bytes} bytes of text, below {}", options.memories, options.dir.display());
     for (name, row) in [
         ("create", &create),
         ("bare commit", &bare),
         ("str_replace", &replace),
+        ("bare and block", &erasing),
         ("view", &view),
         ("recall", &recall),
     ] {
         println!("{name:<14} p50 {:>8.1} us   p95 {:>8.1} us", row.p50, row.p95);
     }
     println!("create is {ratio:.2} x a bare commit");
+    println!("str_replace is {replace_ratio:.2} x a bare commit and one 4 KiB block overwritten and synced");
     println!(
         "store size {:.2} x the text after the creates, {:.2} x after the edits, {:.2} x after a restart",
         of_text(store_bytes),
@@ -123,6 +135,8 @@ pub fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
                 "bare_commit": row(&bare),
                 "create_to_bare": ratio,
                 "str_replace": row(&replace),
+                "bare_and_block": row(&erasing),
+                "str_replace_to_bare_and_block": replace_ratio,
                 "view": row(&view),
                 "recall": row(&recall),
                 "store_to_text": of_text(store_bytes),
@@ -133,6 +147,25 @@ pub fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     Ok(())
+}
+
+/// A block on the same disk that is overwritten in place.
+struct Block(File);
+
+impl Block {
+    fn beside(dir: &Path) -> std::io::Result<Self> {
+        let file = File::create_new(dir.join("block"))?;
+        (&file).write_all(&[1; 4_096])?;
+        file.sync_all()?;
+        Ok(Self(file))
+    }
+
+    fn overwrite(&self) -> std::io::Result<()> {
+        let mut file = &self.0;
+        file.rewind()?;
+        file.write_all(&[2; 4_096])?;
+        file.sync_data()
+    }
 }
 
 /// About 110 bytes, like a memory that an agent writes.

@@ -584,6 +584,13 @@ impl Engine {
         }
     }
 
+    /// Keeps what is derived from all memories, as a large store does.
+    #[cfg(test)]
+    pub(crate) fn keep_derived(&self) {
+        let names = &self.open.published.latest().names;
+        self.open.published.keep_from_now_on(names.iter().map(|entry| crate::vault::leaf_of(entry.place)));
+    }
+
     /// Whether a commit failed, so that every write is refused until the store is opened again.
     ///
     /// What was acknowledged is on disk. Drop the engine and open the store anew: writes are taken again

@@ -26,6 +26,8 @@ mod erasures;
 mod error;
 mod files;
 mod filter;
+#[cfg(test)]
+mod forensics;
 pub mod index;
 mod ledger;
 mod limits;

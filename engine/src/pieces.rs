@@ -123,3 +123,68 @@ pub(crate) fn make(
     let whole = leaves.iter().filter(|(_, leaf)| !leaf.is_empty());
     whole.filter_map(|leaf| piece(leaf).transpose()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Engine;
+    use crate::contract::{Forget, Limits, Recall, Remember};
+    use crate::lock::StoreLock;
+    use crate::open::{Mode, Opened, open_store};
+    use crate::vault::{Vault, VaultOptions};
+
+    fn remember(engine: &Engine, number: usize, text: &str) {
+        let (key, text) = (Some(format!("k{number}")), text.to_owned());
+        engine.remember(Remember { key, text, ..Remember::default() }).unwrap();
+    }
+
+    fn found(engine: &Engine, query: &str) -> Vec<String> {
+        let recalled =
+            engine.recall(&Recall { query: query.into(), k: Some(50), ..Recall::default() }).unwrap();
+        recalled.results.into_iter().map(|found| found.key).collect()
+    }
+
+    #[test]
+    fn what_is_kept_gives_the_same_index_and_goes_with_the_records_that_it_was_derived_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = VaultOptions { data_dir: dir.path().join("d"), identity: None, passphrase: None };
+        let vault = Vault::open(&options).unwrap();
+        let at = vault.namespace_dir("n");
+        let open = || Engine::open(&vault, "n", Limits::default()).unwrap();
+        // The store as it lies there, with the leaves that come from pieces.
+        let look = || {
+            let lock = StoreLock::take(&at, Duration::from_secs(9)).unwrap();
+            let Opened { store, names, pieces, epoch, .. } =
+                open_store(&vault, "n", &at, Some(lock), Mode::Look).unwrap();
+            let state = State::new(names, store, epoch);
+            assert!(state.pin().unwrap());
+            let kept = leaves(&state.names).into_iter().filter(|(number, leaf)| {
+                let derived = derive(&state, &pieces, *number, leaf, &|| {});
+                assert_eq!(derived.documents.len(), leaf.len());
+                derived.was_kept
+            });
+            let kept: Vec<_> = kept.map(|(number, _)| number).collect();
+            let rows = (0..9).filter(|leaf| state.piece(*leaf).unwrap().is_some()).collect::<Vec<_>>();
+            assert_eq!(kept, rows, "no piece lies there that is not of its leaf");
+            kept
+        };
+        let engine = open();
+        (0..70).for_each(|number| remember(&engine, number, &format!("word{} shared", number % 7)));
+        let before = (found(&engine, "word3"), found(&engine, "shared"));
+        engine.keep_derived();
+        drop(engine);
+        assert_eq!(look(), [0, 1, 2]);
+        let engine = open();
+        assert_eq!((found(&engine, "word3"), found(&engine, "shared")), before, "in the same order");
+        remember(&engine, 33, "another text");
+        drop(engine);
+        assert_eq!(look(), [0, 2]);
+        let engine = open();
+        engine.forget(Forget { key: Some("k69".into()), ..Forget::default() }).unwrap();
+        assert_eq!(found(&engine, "another"), ["k33"]);
+        drop(engine);
+        assert_eq!(look(), [0]);
+    }
+}

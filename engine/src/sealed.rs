@@ -66,7 +66,7 @@ impl NodeId {
 }
 
 /// One of the two logs of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Chain {
     /// Of what was forgotten.
     Erasures,

@@ -279,7 +279,7 @@ fn large(dir: &Path, store: &Path) {
     let notes = dir.join("notes");
     fs::create_dir(&notes).expect("a folder");
     for number in 0..60 {
-        let text: String = (0..2_500).map(|word| format!("w{} ", word * 7_919 % 9_973 + number)).collect();
+        let text: String = (0..4_000).map(|word| format!("w{} ", word * 7_919 % 9_973 + number)).collect();
         fs::write(notes.join(format!("{number}.md")), text).expect("a file");
     }
     owner(store, &[Path::new("import"), &notes]);
@@ -302,7 +302,7 @@ fn on_a_full_disk_no_half_file_is_left_and_an_existing_one_is_kept() {
         &["export", "new"],
     ] {
         let mut limited = Command::new("sh");
-        limited.args(["-c", "ulimit -f 64; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_warm-mcp")]);
+        limited.args(["-c", "ulimit -f 40; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_warm-mcp")]);
         limited.args(arguments).env("WARM_MCP_DATA_DIR", &store).current_dir(dir.path());
         let (code, stdout, stderr) = finish(&mut limited);
         assert_eq!((code, stdout.as_str()), (Some(1), ""), "{arguments:?} {stderr}");

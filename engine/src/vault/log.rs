@@ -127,6 +127,11 @@ impl LogKeys {
         self.signing.verifying_key().to_bytes()
     }
 
+    #[cfg(test)]
+    pub(super) fn forensic_data(chain: Chain, number: u64) -> Vec<u8> {
+        associated_data(chain, number)
+    }
+
     /// Signs an erasure; returns the receipt's id with the signature.
     pub(crate) fn sign(&self, erasure: &Erasure) -> (Hash, Vec<u8>) {
         let id = erasure.id(&self.public());

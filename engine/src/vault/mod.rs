@@ -15,6 +15,8 @@
 
 mod archive_key;
 mod change;
+#[cfg(test)]
+pub(crate) mod forensic;
 mod identity;
 mod key_tree;
 mod keyring;

@@ -278,6 +278,22 @@ fn associated_data(salt: &[u8; 16], epoch: u64) -> Vec<u8> {
     [b"warm head".as_slice(), &FORMAT_VERSION.to_le_bytes(), salt, &epoch.to_le_bytes()].concat()
 }
 
+/// The keys in a head and the rest of it, for whoever holds this key.
+#[cfg(test)]
+pub(super) fn forensic_head(
+    salt: &[u8; 16],
+    epoch: u64,
+    key: &Key,
+    sealed: &[u8],
+) -> Option<(Vec<Key>, Vec<u8>)> {
+    let plain = open_with_nonce(key, &associated_data(salt, epoch), sealed).ok()?;
+    let head: Head = postcard::from_bytes(&plain).ok()?;
+    let purposes = [b"warm operations\0".as_slice(), b"warm log\0", b"warm quarantine\0", b"warm signing\0"];
+    let mut keys: Vec<Key> = purposes.iter().map(|purpose| head.secret.derive(purpose)).collect();
+    keys.extend(head.root.forensic_key());
+    Some((keys, plain.to_vec()))
+}
+
 #[cfg(test)]
 #[path = "store_keys_tests.rs"]
 mod tests;

@@ -145,7 +145,7 @@ impl Root {
         let mut nodes: Vec<(u64, Child)> = self.child().map(|child| (0, child)).into_iter().collect();
         for level in (1..self.levels).rev() {
             let read = nodes.par_iter().map(|(index, child)| {
-                let inner = read_inner(snapshot, salt, level, *index, child)?;
+                let (inner, _) = read_inner(snapshot, salt, level, *index, child)?;
                 let below =
                     |(at, child): (usize, Option<Child>)| Some((index * FAN_OUT as u64 + at as u64, child?));
                 Ok(inner.children.into_iter().enumerate().filter_map(below).collect::<Vec<_>>())
@@ -153,7 +153,7 @@ impl Root {
             nodes = read.collect::<Result<Vec<_>, StoreError>>()?.into_iter().flatten().collect();
         }
         let leaves =
-            nodes.par_iter().map(|(index, child)| Ok((*index, read_leaf(snapshot, salt, *index, child)?)));
+            nodes.par_iter().map(|(index, child)| Ok((*index, read_leaf(snapshot, salt, *index, child)?.0)));
         let mut walked = Walked { versions: Vec::new(), pieces: Vec::new() };
         for (index, leaf) in leaves.collect::<Result<Vec<_>, StoreError>>()? {
             walked.pieces.extend(leaf.piece.map(|key| (index, key)));
@@ -234,12 +234,15 @@ impl Changes {
     }
 }
 
+/// A node and the hashes of its children.
+type Read<N> = (N, [Hash; FAN_OUT]);
+
 fn read_leaf(
     snapshot: &dyn Snapshot,
     salt: &[u8; 16],
     index: u64,
     child: &Child,
-) -> Result<Leaf, StoreError> {
+) -> Result<Read<Leaf>, StoreError> {
     read(snapshot, salt, 0, index, child, Leaf::decode, Leaf::hashes)
 }
 
@@ -249,7 +252,7 @@ fn read_inner(
     level: u8,
     index: u64,
     child: &Child,
-) -> Result<Inner, StoreError> {
+) -> Result<Read<Inner>, StoreError> {
     read(snapshot, salt, level, index, child, Inner::decode, Inner::hashes)
 }
 
@@ -262,17 +265,18 @@ fn read<N>(
     child: &Child,
     decode: fn(&[u8]) -> Option<N>,
     hashes: fn(&N) -> [Hash; FAN_OUT],
-) -> Result<N, StoreError> {
+) -> Result<Read<N>, StoreError> {
     let damaged = |what: &str| StoreError::Damaged(format!("key node {level}/{index} {what}").into());
     let id = NodeId::new(level, index).ok_or(OUT_OF_RANGE)?;
     let sealed = snapshot.node(id)?.ok_or_else(|| damaged("is gone"))?;
     let plain: Zeroizing<Vec<u8>> = node::unseal(salt, id, &child.key, &sealed)
         .map_err(|_| damaged("does not open: it was replaced or changed"))?;
     let node = decode(&plain).ok_or_else(|| damaged("is malformed"))?;
-    if merkle::over(&hashes(&node)) != child.hash {
+    let hashes = hashes(&node);
+    if merkle::over(&hashes) != child.hash {
         return Err(damaged("does not match its hash"));
     }
-    Ok(node)
+    Ok((node, hashes))
 }
 
 /// A change under way.
@@ -307,11 +311,10 @@ impl<'a> Work<'a> {
         let id = NodeId::new(level, index).ok_or(OUT_OF_RANGE)?;
         let is_stored = matches!(source, Source::Stored(_));
         let (plain, before, after) = if level == 0 {
-            let mut leaf = match &source {
+            let (mut leaf, before) = match &source {
                 Source::Stored(child) => read_leaf(self.snapshot, self.salt, index, child)?,
-                Source::Nothing | Source::Above(..) => Leaf::default(),
+                Source::Nothing | Source::Above(..) => (Leaf::default(), [NOTHING; FAN_OUT]),
             };
-            let before = leaf.hashes();
             let first = index * FAN_OUT as u64;
             let mut changed = false;
             for (place, version) in changes.places.range(first..first + FAN_OUT as u64) {
@@ -331,13 +334,21 @@ impl<'a> Work<'a> {
             }
             ((!leaf.is_empty()).then(|| leaf.encode()), before, leaf.hashes())
         } else {
-            let (mut inner, mut above) = match source {
-                Source::Stored(child) => (read_inner(self.snapshot, self.salt, level, index, &child)?, None),
-                Source::Nothing => (Inner::default(), None),
-                Source::Above(0, top) => (Inner { children: first(top) }, None),
-                Source::Above(between, top) => (Inner::default(), Some(Source::Above(between - 1, top))),
+            let (mut inner, before, mut above) = match source {
+                Source::Stored(child) => {
+                    let (inner, before) = read_inner(self.snapshot, self.salt, level, index, &child)?;
+                    (inner, before, None)
+                }
+                Source::Nothing => (Inner::default(), [NOTHING; FAN_OUT], None),
+                Source::Above(0, top) => {
+                    let inner = Inner { children: first(top) };
+                    let before = inner.hashes();
+                    (inner, before, None)
+                }
+                Source::Above(between, top) => {
+                    (Inner::default(), [NOTHING; FAN_OUT], Some(Source::Above(between - 1, top)))
+                }
             };
-            let before = inner.hashes();
             for at in 0..FAN_OUT {
                 let below = index * FAN_OUT as u64 + at as u64;
                 let raised = above.take();
@@ -378,8 +389,9 @@ pub(super) fn forensic_open(
     if id.get() >> 56 == 0 {
         let leaf = Leaf::decode(&plain).expect("it is a leaf");
         let versions = leaf.places.iter().flatten();
+        let piece = leaf.piece.iter().map(PieceKey::forensic_key);
         (
-            versions.clone().map(|version| version.key.bytes().clone()).collect(),
+            versions.clone().map(|version| version.key.bytes().clone()).chain(piece).collect(),
             versions.map(|version| version.id).collect(),
         )
     } else {

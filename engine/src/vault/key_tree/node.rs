@@ -55,6 +55,20 @@ impl PieceKey {
     }
 }
 
+#[cfg(test)]
+impl PieceKey {
+    pub(super) fn forensic_key(&self) -> Key {
+        self.0.clone()
+    }
+}
+
+#[cfg(test)]
+impl From<Key> for PieceKey {
+    fn from(key: Key) -> Self {
+        Self(key)
+    }
+}
+
 /// A node of level 0.
 #[derive(Clone, Default)]
 pub(super) struct Leaf {
