@@ -17,6 +17,7 @@ use warm_engine::{
 
 use crate::{
     greeting::shell_word,
+    medium,
     memory::{Memory, Reply, Request},
     options::{Doctor, Options},
     repair::{self, Step},
@@ -210,7 +211,10 @@ impl Examined<'_> {
                 continue;
             }
             // Records are named one by one, and a store that does not open below, with the reason.
-            if !matches!(flaw, Flaw::Records { .. } | Flaw::DamagedStore(_) | Flaw::LostStore(_)) {
+            if !matches!(
+                flaw,
+                Flaw::Records { .. } | Flaw::DamagedStore(_) | Flaw::Keyless(_) | Flaw::LostStore(_)
+            ) {
                 report.problem(format!("{flaw}."));
             }
             report.steps.push(Step::Mend { flaw, namespace: (*namespace).to_owned() });
@@ -222,6 +226,12 @@ impl Examined<'_> {
                     report.problem(error.to_string());
                 }
                 self.describe(&engine.stats(), engine.damaged(), report);
+                match engine.check_receipts() {
+                    Ok(receipts) => {
+                        report.fact("receipts", format!("{receipts}, all signed and in their places"))
+                    }
+                    Err(error) => report.problem(error.to_string()),
+                }
             }
             Err(OpenError::NoStore(_)) => {
                 report.fact("store", format!("namespace {namespace}: nothing is stored yet"));
@@ -298,6 +308,7 @@ impl Examined<'_> {
             .to_lowercase(),
         );
         if first {
+            report.fact("erasing", medium::described(self.vault.data_dir()));
             report.fact("device", format!("{}, {} kernel", stats.device, stats.kernel));
         }
     }

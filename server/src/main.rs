@@ -15,6 +15,7 @@ mod limits;
 mod load;
 mod logging;
 mod markdown;
+mod medium;
 mod memory;
 mod misplaced;
 mod namespaces;
