@@ -138,7 +138,6 @@ fn an_identity_that_is_added_opens_the_store_and_one_that_is_removed_is_refused(
 }
 
 #[test]
-#[ignore = "waits for the slot: nothing in a store is sealed under the store secret yet"]
 fn an_old_copy_of_the_keys_opens_nothing_that_is_kept() {
     let home = Home::with_second();
     let keys = home.store().join("keys");
@@ -159,7 +158,6 @@ fn an_old_copy_of_the_keys_opens_nothing_that_is_kept() {
 }
 
 #[test]
-#[ignore = "waits for the slot: nothing in a store is sealed under the store secret yet"]
 fn a_change_that_can_not_be_finished_is_named_and_finished_once_it_can() {
     let home = Home::with_second();
     let file = home.namespace().join("store.redb");
