@@ -21,7 +21,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-const PARSE_ERROR: &str = "The message can't be read as JSON: it must be UTF-8, without half a surrogate pair in a \
+/// What is wrong with a message that can't be read, on any transport.
+pub const PARSE_ERROR: &str = "The message can't be read as JSON: it must be UTF-8, without half a surrogate pair in a \
                            string, a number out of range, or values nested more than 128 deep.";
 
 /// Longest wait, after the end of input, for the next answer to a request that was read.
@@ -214,7 +215,7 @@ where
 
 /// The request id of a message of which another part can't be read, so that its sender does not wait for
 /// ever. Ignored values are skipped, not decoded, so what is wrong in them does not matter.
-fn id_beside(line: &[u8]) -> Option<RequestId> {
+pub fn id_beside(line: &[u8]) -> Option<RequestId> {
     #[derive(serde::Deserialize)]
     struct OnlyId {
         id: Value,

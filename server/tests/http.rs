@@ -400,6 +400,63 @@ fn told_to_stop_it_answers_what_is_in_progress_and_ends() {
     assert_eq!(Server::start(home.path()).call("get", json!({"key": "last"}))["text"], "kept");
 }
 
+#[cfg(unix)]
+#[test]
+fn told_to_stop_with_nothing_in_progress_it_waits_for_nothing() {
+    let home = home();
+    let log = home.path().join("log");
+    let mut command = warm_mcp(home.path());
+    command.stderr(std::fs::File::create(&log).expect("a file"));
+    let mut http = Http::start_logging(command);
+    let _idle = Session::open(&http, None);
+    signal(http.child.id(), "-TERM");
+    assert!(ended(&mut http.child).success());
+    let said = std::fs::read_to_string(&log).expect("a log");
+    assert!(!said.contains("WARN"), "{said}");
+}
+
+#[test]
+fn what_is_json_but_no_message_is_refused_as_json_with_its_id() {
+    let home = home();
+    let http = Http::start(home.path());
+    let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+    for (body, code, id) in [
+        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":[1]}"#.to_owned(), -32600, json!(7)),
+        (
+            r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":5}}"#.into(),
+            -32600,
+            json!("a"),
+        ),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#.into(), -32600, Value::Null),
+        (r#"{"id":7,"method":"ping"}"#.into(), -32600, json!(7)),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"\ud800"}}"#.into(),
+            -32700,
+            json!(7),
+        ),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"n":1e999}}"#.into(), -32700, json!(7)),
+        (format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{deep}}}"#), -32700, json!(7)),
+        (
+            format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"_meta":{deep}}}}}"#),
+            -32700,
+            json!(7),
+        ),
+        ("{not json".into(), -32700, Value::Null),
+    ] {
+        let headers =
+            [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+        let answer = http.ask("POST", "/mcp", &headers, &body);
+        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
+        assert_eq!(answer.header("content-type"), Some("application/json"), "{body}");
+        let error = answer.message();
+        assert_eq!((&error["error"]["code"], &error["id"]), (&json!(code), &id), "{body}");
+    }
+    // One of another type is refused for that.
+    let headers = [("Content-Type", "text/plain"), ("Accept", "application/json, text/event-stream")];
+    let ping = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
+    assert_eq!(http.ask("POST", "/mcp", &headers, ping).status, 415);
+}
+
 #[test]
 fn many_clients_at_once_are_all_answered() {
     let home = home();
