@@ -21,7 +21,7 @@ use rmcp::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::transport::{PARSE_ERROR, id_beside};
+use crate::transport::{PARSE_ERROR, SAME_ID, id_beside};
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -102,6 +102,11 @@ impl Message {
         self.method.as_deref() == Some("subscriptions/listen")
     }
 
+    /// Its id, if it is a request.
+    pub fn request(&self) -> Option<RequestId> {
+        self.id.clone().filter(|_| self.method.is_some())
+    }
+
     /// How it is served, its header put right where the protocol leaves that to the body.
     pub fn way(&self, headers: &mut HeaderMap) -> Result<Way, Refused> {
         let named = headers.get(&VERSION).map(|version| version.to_str().unwrap_or_default().to_owned());
@@ -160,6 +165,12 @@ pub fn unreadable(body: &[u8]) -> Option<Refused> {
     }
     let error = ErrorData::invalid_request("Invalid request", None);
     Some(Refused { status: StatusCode::BAD_REQUEST, id: id_beside(body), error })
+}
+
+/// A request that has the id of another that is in progress.
+pub fn same_id(id: RequestId) -> Refused {
+    let error = ErrorData::invalid_request(SAME_ID, None);
+    Refused { status: StatusCode::BAD_REQUEST, id: Some(id), error }
 }
 
 fn not_json(body: &[u8]) -> Refused {

@@ -304,12 +304,15 @@ impl Server {
             Ok(body) => body,
             Err(refused) => return refused,
         };
-        let mut served = &self.mcp;
+        let (mut served, mut request) = (&self.mcp, None);
         if head.method == Method::POST {
             let message = Message::read(&body);
-            match message.and_then(|message| Ok((message.way(&mut head.headers)?, message.listens()))) {
+            match message.and_then(|message| {
+                Ok((message.way(&mut head.headers)?, message.listens(), message.request()))
+            }) {
                 Err(refused) => return refused_message(refused),
-                Ok((way, listens)) => {
+                Ok((way, listens, id)) => {
+                    request = id;
                     if way == Way::Alone {
                         served = &self.alone;
                     }
@@ -327,6 +330,13 @@ impl Server {
         if let Some(session) = &session {
             self.sessions.used(session);
         }
+        let in_progress = match (&session, request) {
+            (Some(session), Some(id)) => match self.sessions.begin(session, id.clone()) {
+                None => return refused_message(message::same_id(id)),
+                begun => begun,
+            },
+            _ => None,
+        };
         let mut answer = served.handle(Request::from_parts(head, Full::new(body.clone()))).await;
         if answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
             && let Some(refused) = message::unreadable(&body)
@@ -345,10 +355,10 @@ impl Server {
             // It has ended, and not only been accepted to: some clients take the one for a failure.
             *answer.status_mut() = StatusCode::NO_CONTENT;
         }
-        // The place is taken until the last of the answer is sent.
+        // The place and the id are taken until the last of the answer is sent.
         answer.map(|body| {
             body.map_frame(move |frame| {
-                let _ = &place;
+                let _ = (&place, &in_progress);
                 frame
             })
             .boxed()
