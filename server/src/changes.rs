@@ -32,6 +32,10 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// How many news may wait for one listener. One that falls behind is told that it missed some.
 const BEHIND: usize = 64;
 
+/// Most namespaces that are listened to at once, by all clients together: each takes up a thread. The server's own is
+/// always heard.
+pub const MOST_NAMESPACES: usize = 256;
+
 /// The feeds of this process.
 #[derive(Default)]
 pub struct Feeds(Mutex<HashMap<String, broadcast::Sender<Arc<Changes>>>>);
@@ -54,22 +58,31 @@ impl Feeds {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears of a namespace's changes from this moment on. Waits for nothing.
-    pub fn listen(service: &Arc<Service>, namespace: Option<&str>) -> Feed {
+    /// Hears of a namespace's changes from this moment on, unless too many others are listened to. Waits for nothing.
+    pub fn listen(service: &Arc<Service>, namespace: Option<&str>) -> Option<Feed> {
         let namespace = service.namespaces.name(namespace).to_owned();
+        let own = namespace == service.namespaces.name(None);
         let mut feeds = service.feeds.feeds();
         if let Some(sender) = feeds.get(&namespace) {
-            return Feed { news: sender.subscribe(), namespace };
+            return Some(Feed { news: sender.subscribe(), namespace });
+        }
+        if !own && feeds.len() >= MOST_NAMESPACES {
+            return None;
         }
         let (sender, news) = broadcast::channel(BEHIND);
         let since = ChangesSince::now();
         let (of_thread, weak, name) = (sender.clone(), Arc::downgrade(service), namespace.clone());
         let follow = move || follow(&weak, &name, &of_thread, since);
         match thread::Builder::new().name("warm-changes".into()).spawn(follow) {
-            Ok(_) => drop(feeds.insert(namespace.clone(), sender)),
-            Err(error) => tracing::warn!(%error, "changes of the memories can't be told"),
+            Ok(_) => {
+                feeds.insert(namespace.clone(), sender);
+                Some(Feed { namespace, news })
+            }
+            Err(error) => {
+                tracing::warn!(%error, "changes of the memories can't be told");
+                None
+            }
         }
-        Feed { namespace, news }
     }
 }
 

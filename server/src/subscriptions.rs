@@ -11,9 +11,10 @@ use std::{
 
 use rmcp::{Peer, RoleServer, model::SubscriptionFilter, service::SubscriptionContext};
 use tokio::task::JoinSet;
+use warm_engine::contract::ErrorCode;
 
 use crate::{
-    changes::{Feed, Feeds, Sink, Wanted, tell},
+    changes::{Feed, Feeds, MOST_NAMESPACES, Sink, Wanted, tell},
     memory::Failure,
     resources::{self, Named},
     service::Service,
@@ -60,10 +61,13 @@ impl Subscriptions {
     ) -> Result<(), Failure> {
         let named = Named::read(service, &uri)?;
         let namespace = named.namespace.clone();
-        if !self.wanted.add(uri, named, MOST) {
+        if !self.wanted.add(uri.clone(), named, MOST) {
             return Err(too_many());
         }
-        self.follow(service, namespace.as_deref(), peer);
+        if !self.follow(service, namespace.as_deref(), peer) {
+            self.wanted.remove(&uri);
+            return Err(too_many_namespaces());
+        }
         Ok(())
     }
 
@@ -71,37 +75,40 @@ impl Subscriptions {
         self.wanted.remove(uri);
     }
 
-    fn follow(&self, service: &Arc<Service>, namespace: Option<&str>, peer: &Peer<RoleServer>) {
+    /// False if too many namespaces are listened to.
+    fn follow(&self, service: &Arc<Service>, namespace: Option<&str>, peer: &Peer<RoleServer>) -> bool {
         let mut told = unpoisoned(&self.told);
-        if told.namespaces.insert(service.namespaces.name(namespace).to_owned()) {
-            let feed = Feeds::listen(service, namespace);
-            let sink = Sink::Session(peer.clone());
-            told.tasks.spawn(tell(Arc::downgrade(service), feed, self.wanted.clone(), sink));
+        let name = service.namespaces.name(namespace);
+        if told.namespaces.contains(name) {
+            return true;
         }
+        let Some(feed) = Feeds::listen(service, namespace) else { return false };
+        told.namespaces.insert(name.to_owned());
+        let sink = Sink::Session(peer.clone());
+        told.tasks.spawn(tell(Arc::downgrade(service), feed, self.wanted.clone(), sink));
+        true
     }
 
     /// What a stream is to hear of what it asked for. From this moment on nothing is missed.
     pub fn accept(&self, service: &Arc<Service>, asked: &SubscriptionFilter) -> SubscriptionFilter {
         let mut accepted = SubscriptionFilter::new();
-        let mut namespaces = BTreeSet::new();
-        if asked.resources_list_changed == Some(true) && resources::lists_memories(service) {
+        let mut feeds = BTreeMap::new();
+        let mut heard = |namespace: Option<&str>| {
+            let listen = || Feeds::listen(service, namespace);
+            feeds.entry(service.namespaces.name(namespace).to_owned()).or_insert_with(listen).is_some()
+        };
+        if asked.resources_list_changed == Some(true) && resources::lists_memories(service) && heard(None) {
             accepted.resources_list_changed = Some(true);
-            namespaces.insert(service.namespaces.name(None).to_owned());
         }
         let uris: Vec<_> = asked.resource_subscriptions.iter().flatten().take(MOST).cloned().collect();
-        let known = uris.into_iter().filter(|uri| {
-            let named = Named::read(service, uri);
-            namespaces.extend(
-                named.iter().map(|named| service.namespaces.name(named.namespace.as_deref()).to_owned()),
-            );
-            named.is_ok()
-        });
+        let known = uris
+            .into_iter()
+            .filter(|uri| Named::read(service, uri).is_ok_and(|named| heard(named.namespace.as_deref())));
         let known: Vec<_> = known.collect();
         accepted.resource_subscriptions = (!known.is_empty()).then_some(known);
         let mut ready = unpoisoned(&self.ready);
-        for namespace in namespaces {
-            let feed = Feeds::listen(service, Some(&namespace));
-            ready.entry(namespace).or_default().push(feed);
+        for (namespace, feed) in feeds {
+            ready.entry(namespace).or_default().extend(feed);
         }
         accepted
     }
@@ -123,7 +130,7 @@ impl Subscriptions {
         let mut tasks = JoinSet::new();
         for namespace in namespaces {
             let ready = unpoisoned(&self.ready).get_mut(&namespace).and_then(Vec::pop);
-            let feed = ready.unwrap_or_else(|| Feeds::listen(service, Some(&namespace)));
+            let Some(feed) = ready.or_else(|| Feeds::listen(service, Some(&namespace))) else { continue };
             let sink = Sink::Stream(stream.sink().clone());
             tasks.spawn(tell(Arc::downgrade(service), feed, wanted.clone(), sink));
         }
@@ -136,6 +143,14 @@ impl Subscriptions {
 
 fn too_many() -> Failure {
     Failure::invalid(format!("A session subscribes to {MOST} resources at most; unsubscribe from some."))
+}
+
+fn too_many_namespaces() -> Failure {
+    let message = format!(
+        "Clients listen to {MOST_NAMESPACES} namespaces already, the most that this server tells of at once; end a \
+         session or stream that listens to others."
+    );
+    Failure::new(ErrorCode::Busy, message)
 }
 
 fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {

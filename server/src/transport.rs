@@ -21,7 +21,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-const PARSE_ERROR: &str = "The message can't be read as JSON: it must be UTF-8, without half a surrogate pair in a \
+/// Why a request is refused that has the id of one in progress, on any transport.
+pub const SAME_ID: &str = "A request with this id is not yet answered: give each an id of its own.";
+
+/// What is wrong with a message that can't be read, on any transport.
+pub const PARSE_ERROR: &str = "The message can't be read as JSON: it must be UTF-8, without half a surrogate pair in a \
                            string, a number out of range, or values nested more than 128 deep.";
 
 /// Longest wait, after the end of input, for the next answer to a request that was read.
@@ -113,8 +117,7 @@ where
         match &message {
             JsonRpcMessage::Request(request) if !self.unanswered.add(request.id.clone()) => {
                 // Two requests of one id can't both be answered; neither is lost without a word.
-                let message = "A request with this id is not yet answered: give each an id of its own.";
-                self.refuse(Some(request.id.clone()), ErrorData::invalid_request(message, None));
+                self.refuse(Some(request.id.clone()), ErrorData::invalid_request(SAME_ID, None));
                 return None;
             }
             JsonRpcMessage::Notification(notification) => {
@@ -214,7 +217,7 @@ where
 
 /// The request id of a message of which another part can't be read, so that its sender does not wait for
 /// ever. Ignored values are skipped, not decoded, so what is wrong in them does not matter.
-fn id_beside(line: &[u8]) -> Option<RequestId> {
+pub fn id_beside(line: &[u8]) -> Option<RequestId> {
     #[derive(serde::Deserialize)]
     struct OnlyId {
         id: Value,

@@ -255,6 +255,28 @@ fn many_may_listen_and_keep_no_request_from_being_served() {
     }
 }
 
+#[test]
+fn more_namespaces_than_may_be_listened_to_are_refused_and_the_servers_own_is_heard_all_the_same() {
+    let dir = home();
+    let mut server = Server::start_with(warm_mcp(dir.path()), |command| {
+        command.arg("--namespace-arg");
+    });
+    let of = |n: u64| format!("warm://memory/a?namespace=n{n}");
+    for n in 0..256 {
+        assert_eq!(server.request("resources/subscribe", json!({"uri": of(n)}))["result"], json!({}), "{n}");
+    }
+    let refused = server.request("resources/subscribe", json!({"uri": of(256)}));
+    assert_eq!(refused["error"]["data"]["code"], "busy", "{refused}");
+    // Of a stream the same are left out. What is listened to already is one more listener's to hear.
+    let filter = json!({"resourceSubscriptions": [of(257), of(0), "warm://memory/a"]});
+    server.send("subscriptions/listen", modern(json!({"notifications": filter})));
+    let accepted = server.notice("notifications/subscriptions/acknowledged");
+    let accepted = &accepted["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(*accepted, json!([of(0), "warm://memory/a"]));
+    remember(&mut server, "a", "text");
+    assert_eq!(server.notice(UPDATED)["params"]["uri"], "warm://memory/a");
+}
+
 #[cfg(unix)]
 #[test]
 fn over_http_a_stream_is_told_that_it_ends_when_the_server_does() {

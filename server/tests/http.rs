@@ -319,17 +319,23 @@ fn a_session_that_ends_while_it_is_asked_is_answered_as_one_that_is_there_or_is_
         let mut session = Session::open(&http, None);
         session.call("remember", json!({"key": "k", "text": "x"}));
         let headers: Vec<_> = session.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
-            "params": {"name": "get", "arguments": {"key": "k"}}});
+        let call = |id: u64| {
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+                "params": {"name": "get", "arguments": {"key": "k"}}})
+        };
+        let (headers, call) = (&headers, &call);
         let statuses: Vec<u16> = thread::scope(|scope| {
-            let ask = || (0..5).map(|_| http.post(&headers, &call).status).collect::<Vec<_>>();
-            let asking: Vec<_> = (0..3).map(|_| scope.spawn(ask)).collect();
-            let end = || vec![http.status("DELETE", "/mcp", &headers)];
+            let http = &http;
+            let ask = |client: u64| {
+                (0..5).map(|n| http.post(headers, &call(10 * client + n)).status).collect::<Vec<_>>()
+            };
+            let asking: Vec<_> = (1..4).map(|client| scope.spawn(move || ask(client))).collect();
+            let end = || vec![http.status("DELETE", "/mcp", headers)];
             let ending: Vec<_> = (0..2).map(|_| scope.spawn(end)).collect();
             asking.into_iter().chain(ending).flat_map(|thread| thread.join().expect("it ends")).collect()
         });
         assert!(statuses.iter().all(|status| matches!(status, 200 | 204 | 404)), "{statuses:?}");
-        assert_eq!(http.post(&headers, &call).status, 404);
+        assert_eq!(http.post(headers, &call(7)).status, 404);
     }
 }
 
@@ -398,6 +404,89 @@ fn told_to_stop_it_answers_what_is_in_progress_and_ends() {
     assert!(ended(&mut http.child).success());
     drop(waiting);
     assert_eq!(Server::start(home.path()).call("get", json!({"key": "last"}))["text"], "kept");
+}
+
+#[cfg(unix)]
+#[test]
+fn told_to_stop_with_nothing_in_progress_it_waits_for_nothing() {
+    let home = home();
+    let log = home.path().join("log");
+    let mut command = warm_mcp(home.path());
+    command.stderr(std::fs::File::create(&log).expect("a file"));
+    let mut http = Http::start_logging(command);
+    let _idle = Session::open(&http, None);
+    signal(http.child.id(), "-TERM");
+    assert!(ended(&mut http.child).success());
+    let said = std::fs::read_to_string(&log).expect("a log");
+    assert!(!said.contains("WARN"), "{said}");
+}
+
+#[test]
+fn what_is_json_but_no_message_is_refused_as_json_with_its_id() {
+    let home = home();
+    let http = Http::start(home.path());
+    let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+    for (body, code, id) in [
+        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":[1]}"#.to_owned(), -32600, json!(7)),
+        (
+            r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":5}}"#.into(),
+            -32600,
+            json!("a"),
+        ),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#.into(), -32600, Value::Null),
+        (r#"{"id":7,"method":"ping"}"#.into(), -32600, json!(7)),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"\ud800"}}"#.into(),
+            -32700,
+            json!(7),
+        ),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"n":1e999}}"#.into(), -32700, json!(7)),
+        (format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{deep}}}"#), -32700, json!(7)),
+        (
+            format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"_meta":{deep}}}}}"#),
+            -32700,
+            json!(7),
+        ),
+        ("{not json".into(), -32700, Value::Null),
+    ] {
+        let headers =
+            [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+        let answer = http.ask("POST", "/mcp", &headers, &body);
+        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
+        assert_eq!(answer.header("content-type"), Some("application/json"), "{body}");
+        let error = answer.message();
+        assert_eq!((&error["error"]["code"], &error["id"]), (&json!(code), &id), "{body}");
+    }
+    // One of another type is refused for that.
+    let headers = [("Content-Type", "text/plain"), ("Accept", "application/json, text/event-stream")];
+    let ping = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
+    assert_eq!(http.ask("POST", "/mcp", &headers, ping).status, 415);
+}
+
+#[test]
+fn requests_of_one_session_that_share_an_id_are_each_answered_or_refused() {
+    let home = home();
+    let http = Http::start(home.path());
+    let session = Session::open(&http, None);
+    let headers: Vec<_> = session.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let same = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call",
+        "params": {"name": "remember", "arguments": {"text": "some text"}}});
+    let served = thread::scope(|scope| {
+        let ask = || {
+            let answer = http.post(&headers, &same);
+            match answer.status {
+                200 => assert_eq!(answer.message()["result"]["isError"], false, "{}", answer.body),
+                400 => assert_eq!(answer.message()["error"]["code"], -32600, "{}", answer.body),
+                other => panic!("{other}: {}", answer.body),
+            }
+            answer.status == 200
+        };
+        let asked: Vec<_> = (0..20).map(|_| scope.spawn(ask)).collect();
+        asked.into_iter().map(|asked| asked.join().expect("it is answered")).filter(|served| *served).count()
+    });
+    assert!(served > 0);
+    // One that is answered gives its id free.
+    assert_eq!(http.post(&headers, &same).message()["result"]["isError"], false);
 }
 
 #[test]

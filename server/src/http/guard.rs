@@ -53,8 +53,10 @@ impl Guard {
     /// Whether a request may be answered. One for an `open` route needs no token.
     pub fn admit<B>(&self, request: &Request<B>, open: bool) -> Result<(), Refused> {
         let authority = request.uri().authority().map(|authority| authority.as_str());
-        let host = one(request.headers(), &HOST).map_err(|()| Refused::Host)?.or(authority);
-        if !host.is_some_and(|host| self.knows(&host.to_ascii_lowercase())) {
+        let host = one(request.headers(), &HOST).map_err(|()| Refused::Host)?;
+        // A target that names a host too is not to be for another.
+        let mut named = host.into_iter().chain(authority).peekable();
+        if named.peek().is_none() || !named.all(|host| self.knows(&host.to_ascii_lowercase())) {
             return Err(Refused::Host);
         }
         match one(request.headers(), &ORIGIN).map_err(|()| Refused::Origin)? {
@@ -193,6 +195,25 @@ mod tests {
         assert_eq!(guard.admit(&request(&[]), false), Err(Refused::Host), "none at all");
         let twice = request(&[("host", "localhost"), ("host", "evil.example")]);
         assert_eq!(guard.admit(&twice, false), Err(Refused::Host));
+    }
+
+    #[test]
+    fn a_target_that_names_a_host_is_for_this_server_whatever_its_header_says() {
+        let of = |uri: &str, host: Option<&str>| {
+            let request =
+                host.into_iter().fold(Request::builder().uri(uri), |r, host| r.header("host", host));
+            guard("127.0.0.1:8765", None).admit(&request.body(()).unwrap(), false)
+        };
+        assert_eq!(of("http://localhost:8765/mcp", None), Ok(()));
+        assert_eq!(of("http://localhost:8765/mcp", Some("localhost:8765")), Ok(()));
+        for (uri, host) in [
+            ("http://evil.example/mcp", None),
+            ("http://evil.example/mcp", Some("localhost")),
+            ("http://localhost/mcp", Some("evil.example")),
+            ("http://user@localhost/mcp", None),
+        ] {
+            assert_eq!(of(uri, host), Err(Refused::Host), "{uri} {host:?}");
+        }
     }
 
     #[test]

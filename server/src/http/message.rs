@@ -16,10 +16,12 @@ use hyper::{
 };
 use rmcp::{
     ErrorData,
-    model::{ErrorCode, ProtocolVersion, RequestId},
+    model::{ClientJsonRpcMessage, ErrorCode, ProtocolVersion, RequestId},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::transport::{PARSE_ERROR, SAME_ID, id_beside};
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -91,13 +93,18 @@ impl Message {
             // rmcp knows what is wrong with it.
             Ok(Value::Object(_)) => Ok(Self::default()),
             Ok(_) => refused(ErrorData::invalid_request("Send one message at a time, a JSON object.", None)),
-            Err(_) => refused(ErrorData::parse_error("The body can't be read as JSON.", None)),
+            Err(_) => Err(not_json(body)),
         }
     }
 
     /// Whether it stays open for as long as its sender listens.
     pub fn listens(&self) -> bool {
         self.method.as_deref() == Some("subscriptions/listen")
+    }
+
+    /// Its id, if it is a request.
+    pub fn request(&self) -> Option<RequestId> {
+        self.id.clone().filter(|_| self.method.is_some())
     }
 
     /// How it is served, its header put right where the protocol leaves that to the body.
@@ -145,6 +152,30 @@ impl Message {
             _ => drop(headers.remove(&VERSION)),
         }
     }
+}
+
+/// Why rmcp could not read the body of a POST, if that is what is wrong with it: rmcp says so in plain text, and of
+/// the type of the body.
+pub fn unreadable(body: &[u8]) -> Option<Refused> {
+    if serde_json::from_slice::<ClientJsonRpcMessage>(body).is_ok() {
+        return None;
+    }
+    if serde_json::from_slice::<Value>(body).is_err() {
+        return Some(not_json(body));
+    }
+    let error = ErrorData::invalid_request("Invalid request", None);
+    Some(Refused { status: StatusCode::BAD_REQUEST, id: id_beside(body), error })
+}
+
+/// A request that has the id of another that is in progress.
+pub fn same_id(id: RequestId) -> Refused {
+    let error = ErrorData::invalid_request(SAME_ID, None);
+    Refused { status: StatusCode::BAD_REQUEST, id: Some(id), error }
+}
+
+fn not_json(body: &[u8]) -> Refused {
+    let error = ErrorData::parse_error(PARSE_ERROR, None);
+    Refused { status: StatusCode::BAD_REQUEST, id: id_beside(body), error }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 mod guard;
 mod message;
 pub mod options;
+mod patience;
 mod sessions;
 
 use std::{
@@ -57,6 +58,7 @@ use crate::{
 use guard::{Guard, Refused};
 use message::{Message, Way};
 use options::Listen;
+use patience::Patient;
 use sessions::Sessions;
 
 /// Most connections at once; one more waits to be accepted.
@@ -68,6 +70,8 @@ const MOST_STREAMS: usize = MOST_CONNECTIONS / 2;
 /// How long a client may take to send its headers, and how long its body.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// How long a client may take nothing of what it is answered.
+const TAKEN_WITHIN: Duration = Duration::from_secs(30);
 /// Bodies up to this length, in bytes, are read beside any number of others; of longer ones, and of those that do not
 /// say how long they are, so many at once, so that all together take up little room.
 const SHORT_BODY: u64 = 64 << 10;
@@ -138,9 +142,11 @@ pub async fn serve(
     // What is in progress is answered, and who listens is told that this is the end; then the streams of sessions end.
     let answered = async {
         let _requests = server.requests.acquire_many(MOST_REQUESTS as u32).await;
-        let _streams = server.streams.acquire_many(MOST_CONNECTIONS as u32).await;
+        let _streams = server.streams.acquire_many(MOST_STREAMS as u32).await;
     };
-    let _ = timeout(PARTING, answered).await;
+    if timeout(PARTING, answered).await.is_err() {
+        tracing::warn!("ending with requests that are not answered");
+    }
     ending.cancel();
     let _ = timeout(PARTING, graceful.shutdown()).await;
     Ok(())
@@ -225,7 +231,7 @@ impl Server {
             .timer(TokioTimer::new())
             .header_read_timeout(HEADERS_WITHIN)
             .max_buf_size(LONGEST_HEADERS)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Patient::new(stream, TAKEN_WITHIN)), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -298,12 +304,15 @@ impl Server {
             Ok(body) => body,
             Err(refused) => return refused,
         };
-        let mut served = &self.mcp;
+        let (mut served, mut request) = (&self.mcp, None);
         if head.method == Method::POST {
             let message = Message::read(&body);
-            match message.and_then(|message| Ok((message.way(&mut head.headers)?, message.listens()))) {
+            match message.and_then(|message| {
+                Ok((message.way(&mut head.headers)?, message.listens(), message.request()))
+            }) {
                 Err(refused) => return refused_message(refused),
-                Ok((way, listens)) => {
+                Ok((way, listens, id)) => {
+                    request = id;
                     if way == Way::Alone {
                         served = &self.alone;
                     }
@@ -321,7 +330,19 @@ impl Server {
         if let Some(session) = &session {
             self.sessions.used(session);
         }
-        let mut answer = served.handle(Request::from_parts(head, Full::new(body))).await;
+        let in_progress = match (&session, request) {
+            (Some(session), Some(id)) => match self.sessions.begin(session, id.clone()) {
+                None => return refused_message(message::same_id(id)),
+                begun => begun,
+            },
+            _ => None,
+        };
+        let mut answer = served.handle(Request::from_parts(head, Full::new(body.clone()))).await;
+        if answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
+            && let Some(refused) = message::unreadable(&body)
+        {
+            return refused_message(refused);
+        }
         match (&session, answer.headers().get(SESSION).and_then(|id| id.to_str().ok())) {
             (None, Some(opened)) => self.sessions.opened(opened).await,
             // It ended while it was asked.
@@ -334,10 +355,10 @@ impl Server {
             // It has ended, and not only been accepted to: some clients take the one for a failure.
             *answer.status_mut() = StatusCode::NO_CONTENT;
         }
-        // The place is taken until the last of the answer is sent.
+        // The place and the id are taken until the last of the answer is sent.
         answer.map(|body| {
             body.map_frame(move |frame| {
-                let _ = &place;
+                let _ = (&place, &in_progress);
                 frame
             })
             .boxed()

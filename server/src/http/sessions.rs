@@ -5,13 +5,14 @@
 //! that it is not known any more, at which clients open a new one. What a session is is rmcp's.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use rmcp::transport::streamable_http_server::session::{
-    SessionId, SessionManager, local::LocalSessionManager,
+use rmcp::{
+    model::RequestId,
+    transport::streamable_http_server::session::{SessionId, SessionManager, local::LocalSessionManager},
 };
 
 /// Most sessions at once. Each takes up about 50 kB.
@@ -23,14 +24,30 @@ const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Sessions {
     pub manager: Arc<LocalSessionManager>,
     used: Mutex<HashMap<SessionId, Instant>>,
+    in_progress: InProgress,
     most: usize,
+}
+
+/// Requests that are not yet answered, by their session and id.
+type InProgress = Arc<Mutex<HashSet<(String, RequestId)>>>;
+
+/// One of them; no longer so when dropped.
+pub struct Begun {
+    among: InProgress,
+    request: (String, RequestId),
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.among.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.request);
+    }
 }
 
 impl Sessions {
     fn new(most: usize) -> Self {
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(IDLE);
-        Self { manager: Arc::new(manager), used: Mutex::default(), most }
+        Self { manager: Arc::new(manager), used: Mutex::default(), in_progress: Arc::default(), most }
     }
 
     /// A session was asked for something.
@@ -38,6 +55,14 @@ impl Sessions {
         if let Some(used) = self.lock().get_mut(id) {
             *used = Instant::now();
         }
+    }
+
+    /// A request of a session begins, unless another of its id is in progress there: rmcp would answer one of the two
+    /// and leave the other without an answer for ever.
+    pub fn begin(&self, session: &str, id: RequestId) -> Option<Begun> {
+        let request = (session.to_owned(), id);
+        let new = self.in_progress.lock().unwrap_or_else(PoisonError::into_inner).insert(request.clone());
+        new.then(|| Begun { among: Arc::clone(&self.in_progress), request })
     }
 
     /// A session was opened; if there are too many now, another ends.

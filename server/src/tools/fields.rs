@@ -144,7 +144,10 @@ fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
-        Value::Number(number) if number.is_f64() => "a number with a fraction",
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() != 0.0) => {
+            "a number with a fraction"
+        }
+        Value::Number(number) if number.is_f64() => "a number that is out of range",
         Value::Number(number) if number.is_i64() && !number.is_u64() => "a negative number",
         Value::Number(_) => "a number",
         Value::String(_) => "a string",
@@ -213,6 +216,13 @@ mod tests {
             message(given.optional::<Vec<String>>("tags")),
             "The field `tags` of recall must be a list of strings, not a list with other things in it."
         );
+    }
+
+    #[test]
+    fn a_number_that_is_too_large_is_not_said_to_have_a_fraction() {
+        let given = |k: Value| message(fields(json!({ "k": k })).optional::<u64>("k"));
+        assert!(given(json!(1e30)).ends_with("not a number that is out of range."));
+        assert!(given(json!(1.5)).ends_with("not a number with a fraction."));
     }
 
     #[test]

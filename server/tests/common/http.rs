@@ -25,13 +25,14 @@ impl Http {
     }
 
     pub fn start_with(mut command: Command) -> Self {
+        command.stderr(Stdio::null());
+        Self::start_logging(command)
+    }
+
+    /// One whose log goes where the command says.
+    pub fn start_logging(mut command: Command) -> Self {
         let command = command.args(["--transport", "http", "--bind", "127.0.0.1:0"]);
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("a pipe"))
             .read_line(&mut line)
