@@ -6,6 +6,7 @@
 
 mod collections;
 mod engine;
+mod forgetting;
 mod http;
 mod measures;
 mod ops;
@@ -33,6 +34,8 @@ struct Cli {
 enum Command {
     /// What writes and recalls cost in the engine, beside a bare commit.
     Engine(engine::Options),
+    /// What forgetting costs in a large store beside a small one, and how soon a large one opens.
+    Forgetting(forgetting::Options),
     /// The server over HTTP under the load of many clients, or beside stdio.
     Http(http::Options),
     /// What the operations on hypervectors cost.
@@ -48,6 +51,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(options) => engine::run(&options),
+        Command::Forgetting(options) => forgetting::run(&options),
         Command::Http(options) => http::run(&options),
         Command::Ops(options) => ops::run(&options),
         Command::Retrieval(options) => retrieval::run(&options),

@@ -1,4 +1,4 @@
-//! Whether the file of an open store is still where it was opened.
+//! Whether the files of an open store are still where they were opened.
 //!
 //! A file that was renamed, deleted or replaced takes writes as before, and no later start finds them. So it is
 //! looked for before and after each commit, which costs a few microseconds beside its syncs. Reads go on:
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::store::StoreError;
 
-/// The file of a store, as the system numbers files.
+/// A file of a store, as the system numbers files.
 pub(crate) struct Anchor {
     path: PathBuf,
     file: FileId,

@@ -29,8 +29,8 @@ pub(crate) struct Commits {
     turns: Turns<Box<dyn Job>>,
     /// Locked by the one whose turn it is.
     state: Mutex<CommitState>,
-    /// Where the store must be for a write to count; `None` if it is not a file.
-    anchor: Option<Anchor>,
+    /// Where the store and its slot must be for a write to count; none if they are not files.
+    anchors: Vec<Anchor>,
 }
 
 /// What moves on with every commit and no reader needs.
@@ -87,17 +87,17 @@ where
 
 impl Commits {
     pub(crate) fn new(store: Arc<dyn Store>, published: Arc<Published>, state: CommitState) -> Self {
-        Self { store, published, turns: Turns::new(), state: Mutex::new(state), anchor: None }
+        Self { store, published, turns: Turns::new(), state: Mutex::new(state), anchors: Vec::new() }
     }
 
     /// The same, for a store that is a file.
-    pub(crate) fn anchored(self, anchor: Option<Anchor>) -> Self {
-        Self { anchor, ..self }
+    pub(crate) fn anchored(self, anchors: Vec<Anchor>) -> Self {
+        Self { anchors, ..self }
     }
 
     /// Errors while the file of the store is not where it was opened.
     pub(crate) fn check_place(&self) -> Result<(), StoreError> {
-        self.anchor.as_ref().map_or(Ok(()), Anchor::check)
+        self.anchors.iter().try_for_each(Anchor::check)
     }
 
     /// Makes a change and returns once it is durable and every later read sees it.

@@ -1,6 +1,7 @@
 //! The one public door: an open store of one namespace.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,9 +33,7 @@ use crate::progress::Progress;
 use crate::published::Published;
 use crate::records::RecordError;
 use crate::sealed::{FORMAT_VERSION, hex};
-#[cfg(feature = "bench")]
-use crate::seat::slot_path;
-use crate::seat::{Claim, Seat, store_path};
+use crate::seat::{Claim, Seat, slot_path, store_path};
 use crate::state::{Names, State};
 use crate::store::{Store, StoreError, Vacant};
 use crate::transfer::TransferError;
@@ -154,7 +153,7 @@ impl Engine {
             damaged: Vec::new(),
             lock: None,
         };
-        Self::on(opened, None, vault, &seat, limits)
+        Self::on(opened, Vec::new(), vault, &seat, limits)
     }
 
     fn open_in(
@@ -171,8 +170,9 @@ impl Engine {
             tracing::warn!(%error, "the name of the namespace could not be written down; the next start tries again");
         }
         let path = store_path(seat.dir());
-        let anchor = Anchor::at(&path).map_err(OpenError::io("look for", &path))?;
-        Self::on(opened, Some(anchor), vault, seat, limits)
+        let anchor = |path: &Path| Anchor::at(path).map_err(OpenError::io("look for", path));
+        let anchors = vec![anchor(&path)?, anchor(&slot_path(seat.dir()))?];
+        Self::on(opened, anchors, vault, seat, limits)
     }
 
     /// Opens a store on a disk other than its file.
@@ -186,7 +186,7 @@ impl Engine {
     ) -> Result<Self, OpenError> {
         let seat = Seat::of(vault, namespace)?;
         let opened = open_on(vault, namespace, &store_path(seat.dir()), disk, slot)?;
-        Self::on(opened, None, vault, &seat, limits)
+        Self::on(opened, Vec::new(), vault, &seat, limits)
     }
 
     /// For measurements: [`Engine::open`], with every sync counted in `syncs` and made to take longer.
@@ -213,7 +213,7 @@ impl Engine {
 
     fn on(
         opened: Opened,
-        anchor: Option<Anchor>,
+        anchors: Vec<Anchor>,
         vault: &Vault,
         seat: &Seat,
         limits: Limits,
@@ -225,7 +225,7 @@ impl Engine {
         let published = Arc::new(Published::new(State::new(names, Arc::clone(&store), epoch)));
         let state = CommitState { operations, keys, copies };
         let commits =
-            Arc::new(Commits::new(Arc::clone(&store), Arc::clone(&published), state).anchored(anchor));
+            Arc::new(Commits::new(Arc::clone(&store), Arc::clone(&published), state).anchored(anchors));
         let maintainer = Maintainer::start(Arc::clone(&published), Arc::clone(&commits), pieces)
             .map_err(|source| OpenError::Store { path: store_path(seat.dir()), source })?;
         let open = Open {

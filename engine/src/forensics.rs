@@ -17,6 +17,9 @@ use crate::vault::Vault;
 use crate::vault::VaultOptions;
 use crate::vault::forensic::{Blob, everything_that_opens};
 
+type Step = Box<dyn Fn(&Engine)>;
+type MakeBlob = fn(u64, Vec<u8>) -> Blob;
+
 /// Everything that was ever seen on the disk.
 struct Copies {
     dir: PathBuf,
@@ -53,7 +56,7 @@ impl Copies {
             let (id, sealed) = row.unwrap();
             self.blobs.insert(Blob::Record(RecordId::from_bytes(*id.value()), sealed.value().to_vec()));
         }
-        let blob: [(&str, fn(u64, Vec<u8>) -> Blob); 5] = [
+        let blob: [(&str, MakeBlob); 5] = [
             ("nodes", |id, sealed| Blob::Node(NodeId::new((id >> 56) as u8, id << 8 >> 8).unwrap(), sealed)),
             ("pieces", Blob::Piece),
             ("operations", Blob::Note),
@@ -95,7 +98,7 @@ fn with_every_copy_ever_made_and_the_identity_nothing_that_was_forgotten_opens()
     let vault = Vault::open(&options).unwrap();
     let mut copies = Copies::new(&vault);
     let engine = Engine::open(&vault, "n", Limits::default()).unwrap();
-    let steps: Vec<Box<dyn Fn(&Engine)>> = vec![
+    let steps: Vec<Step> = vec![
         Box::new(|e| remember(e, "kept", "evergreen")),
         Box::new(|e| remember(e, "replaced", "firstling")),
         Box::new(|e| remember(e, "replaced", "secondling")),

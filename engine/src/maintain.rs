@@ -10,14 +10,17 @@ use std::thread::{self, JoinHandle};
 use rayon::prelude::*;
 
 use crate::commit::Commits;
+use crate::index::text::TextIndex;
 use crate::pieces::{self, FEWEST_MEMORIES, Leaf};
 use crate::published::{Due, Published};
 use crate::state::State;
 use crate::store::StoreError;
 use crate::vault::PieceKey;
 
-/// Leaves that are filled into the index at once. Passages are moved out of its memory level in between.
+/// Leaves that are filled into the index at once.
 const LEAVES_AT_ONCE: usize = 32;
+/// Passages that are held in the index's memory level while it is filled: about a hundred megabytes.
+const MOST_UNWRITTEN: u64 = 131_072;
 /// Leaves of which the derived data is kept by one commit.
 const KEPT_AT_ONCE: usize = 64;
 /// Leaves of which the derived data is still kept when the store closes: few, since others may wait for it.
@@ -49,6 +52,7 @@ impl Maintainer {
             let filled = filled.unwrap_or(None);
             drop((loaded, keys));
             of_thread.set_filled(filled.is_some());
+            of_thread.maintain_index(false);
             if let Some(stale) = filled {
                 keep_if_large(&of_thread, stale);
             }
@@ -84,7 +88,10 @@ fn fill(published: &Published, loaded: &State, keys: &HashMap<u64, PieceKey>) ->
             for documents in derived {
                 published.index_existing(documents);
             }
-            published.maintain_index(false);
+            // To write segments takes longer than to fill the index, and nobody has to wait for it.
+            if published.index(TextIndex::unwritten) > MOST_UNWRITTEN {
+                published.maintain_index(false);
+            }
         };
         let derive = || {
             let chunk = chunks.next()?;

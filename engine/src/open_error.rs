@@ -80,7 +80,8 @@ pub enum OpenError {
 
     /// The store has no passphrase.
     #[error(
-        "the store in {} is sealed to an identity, not to a passphrase: start without --passphrase-env",
+        "the store in {} is sealed to an identity, not to a passphrase: start without --passphrase-env, or let a \
+         passphrase open it too with `warm-mcp passphrase add`",
         .0.display()
     )]
     NoPassphraseSet(PathBuf),
@@ -170,7 +171,7 @@ pub enum OpenError {
     /// The slot beside a store is gone.
     #[error(
         "{} is missing, and without the key in it {} can't be opened: put it back if it was moved; if it is lost, \
-         see what `warm-mcp doctor` says, and restore the memories from a backup",
+         restore the memories from a backup: `warm-mcp doctor` says how",
         slot.display(), store.display()
     )]
     SlotMissing {
@@ -182,8 +183,8 @@ pub enum OpenError {
 
     /// The slot beside a store is damaged, and its copies too.
     #[error(
-        "{} is damaged ({reason}), and without the key in it {} can't be opened: see what `warm-mcp doctor` says, \
-         and restore the memories from a backup",
+        "{} is damaged ({reason}), and without the key in it {} can't be opened: restore the memories from a \
+         backup, `warm-mcp doctor` says how",
         slot.display(), store.display()
     )]
     SlotDamaged {
@@ -212,8 +213,8 @@ pub enum OpenError {
 
     /// The store was sealed under another store secret.
     #[error(
-        "{} belongs to another data directory: it does not open with the keys in `keys`; put the file and \
-         its keys back together",
+        "{} does not open with the keys in `keys`: it belongs to another data directory, or the keys are an older \
+         copy; put the file and its keys back together",
         .0.display()
     )]
     ForeignStore(PathBuf),

@@ -307,7 +307,8 @@ mod tests {
         mended(&vault);
         let kept = fs::read(at.join("quarantine-1")).unwrap();
         let records = kept.strip_prefix(QUARANTINE_HEAD).unwrap();
-        let (keys, records): (Vec<u8>, Vec<([u8; 16], Vec<u8>)>) = postcard::from_bytes(records).unwrap();
+        type Kept = (Vec<u8>, Vec<([u8; 16], Vec<u8>)>);
+        let (keys, records): Kept = postcard::from_bytes(records).unwrap();
         assert_eq!(records, [(*id.as_bytes(), vec![7; 300])]);
         assert!(keys.len() > 48, "with the key of the one record");
     }

@@ -251,6 +251,9 @@ impl Examined<'_> {
             Err(OpenError::StoreMissing(path)) => {
                 report.problem(lost(&format!("{} is missing although it was made", path.display()), options));
             }
+            Err(error @ (OpenError::SlotMissing { .. } | OpenError::SlotDamaged { .. })) => {
+                report.problem(lost(&error.to_string(), options));
+            }
             Err(error) => report.problem(error.to_string()),
         }
     }

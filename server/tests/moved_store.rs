@@ -37,11 +37,20 @@ fn keys(server: &mut Server) -> Vec<String> {
 
 #[test]
 fn a_store_file_that_goes_away_takes_no_writes_until_it_is_back() {
+    takes_no_writes_without("store.redb");
+}
+
+#[test]
+fn nor_does_a_store_whose_slot_goes_away() {
+    takes_no_writes_without("slot");
+}
+
+fn takes_no_writes_without(name: &str) {
     let home = home();
     let mut owns = Server::start(home.path());
     let mut guest = Server::start(home.path());
     owns.memory(create("before.md"));
-    let (file, away) = (store_file(home.path()), home.path().join("away.redb"));
+    let (file, away) = (store_file(home.path()).with_file_name(name), home.path().join("away"));
     fs::rename(&file, &away).expect("it moves");
     for server in [&mut owns, &mut guest] {
         let (code, message) = server.refusal("memory", create("lost.md"));

@@ -500,3 +500,24 @@ fn an_export_to_an_unknown_kind_of_file_is_refused_with_the_known_ones_unless_a_
     owner(&store, &["export", &target("all.txt"), "--format", "json"]);
     assert!(dir.path().join("all.txt").is_file());
 }
+
+#[test]
+fn a_first_write_that_is_refused_makes_no_namespace() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut server = Server::start_with(warm_mcp(dir.path()), |command| {
+        command.arg("--namespace-arg");
+    });
+    let stores = || std::fs::read_dir(dir.path().join("stores")).expect("stores").count();
+    let before = stores();
+    for (tool, arguments) in [
+        ("remember", json!({"text": "", "namespace": "new"})),
+        ("remember", json!({"text": "x", "key": "/memories/../x", "namespace": "new"})),
+        ("remember", json!({"text": "x", "key": "k", "if_version": "1", "namespace": "new"})),
+        ("memory", json!({"command": "create", "path": "/etc/x", "file_text": "x", "namespace": "new"})),
+    ] {
+        assert_ne!(server.refusal(tool, arguments).0, "store_unavailable");
+        assert_eq!(stores(), before);
+    }
+    server.call("remember", json!({"text": "x", "key": "k", "create_only": true, "namespace": "new"}));
+    assert_eq!(stores(), before + 1);
+}

@@ -110,6 +110,8 @@ pub(crate) enum SlotError {
         "the store file is of commit {store}, and its keys were erased at commit {slot}: it is an older copy"
     )]
     OlderStore { store: u64, slot: u64 },
+    #[error("the key in the slot is not that of the store's last commit: one of the two is an older copy")]
+    OtherKey,
     #[error("the store file is of commit {store}, and the keys are of commit {slot}: they are an older copy")]
     OlderSlot { store: u64, slot: u64 },
 }
@@ -134,8 +136,8 @@ pub(crate) struct Slot {
 /// What a slot says of the store beside it.
 pub(crate) struct SlotOpened {
     pub(crate) slot: Slot,
-    /// The key of the store's current epoch.
-    pub(crate) current: Key,
+    /// The key of the store's current epoch. Several only where one of the copies was put back from another time.
+    pub(crate) current: Vec<Key>,
     /// The hash that the tree of that epoch must have, if that was written down before a crash.
     pub(crate) hash: Option<Hash>,
 }
@@ -163,9 +165,12 @@ impl Slot {
         epoch: u64,
     ) -> io::Result<Result<SlotOpened, SlotError>> {
         let mut blocks = vec![0; LENGTH];
-        match medium.read(0, &mut blocks) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Err(SlotError::Damaged)),
-            read => read?,
+        for (number, block) in blocks.chunks_mut(BLOCK).enumerate() {
+            match medium.read((number * BLOCK) as u64, block) {
+                // The others may be whole.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => block.fill(0),
+                read => read?,
+            }
         }
         let mut places = Vec::new();
         let mut worst = SlotError::Damaged;
@@ -185,10 +190,12 @@ impl Slot {
             return Ok(Err(SlotError::OlderSlot { store: epoch, slot: newest.epoch }));
         }
         let hash = (newest.epoch == epoch + 1 && newest.epoch_before == epoch).then_some(newest.hash_before);
-        let Some(current) = places.iter().find(|place| place.epoch == epoch) else {
+        let current = places.iter().filter(|place| place.epoch == epoch);
+        let mut current: Vec<Key> = current.map(|place| place.key.clone()).collect();
+        current.dedup_by(|one, other| one.0 == other.0);
+        if current.is_empty() {
             return Ok(Err(SlotError::KeyLost));
-        };
-        let current = current.key.clone();
+        }
         let next = (epoch + 1, Key::random());
         let slot = Self { medium, key: keys.current.clone(), salt: *salt, next };
         Ok(Ok(SlotOpened { slot, current, hash }))
@@ -367,7 +374,7 @@ mod tests {
     fn the_key_of_the_stores_epoch_opens_it_and_the_one_before_is_nowhere() {
         let (memory, key) = after(5);
         let found = opened(&memory, 5).unwrap();
-        assert!(found.current == key && found.hash == Some([5; 32]));
+        assert!(found.current == [key.clone()] && found.hash == Some([5; 32]));
         let mut slot = found.slot;
         slot.renew(&[5; 32]).unwrap();
         let next = slot.next_key().clone();
@@ -386,7 +393,7 @@ mod tests {
         let new = slot.next_key().clone();
         // The store is of epoch 5 now, and the process dies here.
         let found = opened(&memory, 5).unwrap();
-        assert!(found.current == new && found.hash.is_none());
+        assert!(found.current == [new.clone()] && found.hash.is_none());
         assert!(Slot::readable(&memory.0.lock(), &keys(), &SALT).contains(&old));
         let mut slot = found.slot;
         slot.renew(&[5; 32]).unwrap();
@@ -403,7 +410,7 @@ mod tests {
             let mut bytes = bytes.clone();
             torn.iter().for_each(|block| bytes[block * BLOCK + 100..][..1_000].fill(7));
             let memory = Memory(Arc::new(Mutex::new(bytes)));
-            assert!(opened(&memory, 4).unwrap().current == key, "{torn:?}");
+            assert!(opened(&memory, 4).unwrap().current == [key.clone()], "{torn:?}");
         }
     }
 
@@ -416,11 +423,13 @@ mod tests {
             bad.iter().for_each(|block| bytes[block * BLOCK + 40] ^= 1);
             let memory = Memory(Arc::new(Mutex::new(bytes)));
             match bad.len() {
-                1 => assert!(opened(&memory, 4).unwrap().current == key),
+                1 => assert!(opened(&memory, 4).unwrap().current == [key.clone()]),
                 _ => assert_eq!(refused(&memory, 4), SlotError::KeyLost),
             }
         }
-        for bytes in [vec![], vec![0; 100], vec![0; LENGTH], bytes[..LENGTH - 1].to_vec()] {
+        let short = Memory(Arc::new(Mutex::new(bytes[..LENGTH - 1].to_vec())));
+        assert!(opened(&short, 4).unwrap().current == [key.clone()], "what is left of it is enough");
+        for bytes in [vec![], vec![0; 100], vec![0; LENGTH]] {
             assert_eq!(refused(&Memory(Arc::new(Mutex::new(bytes))), 4), SlotError::Damaged);
         }
     }

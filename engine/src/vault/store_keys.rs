@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use super::key_tree::{Changed, Changes, Hash, Root, Version, Walked};
 use super::log::{ChainEnd, Copied, Erasure, LogKeys, LoggedErasure};
 use super::operation_key::OperationKey;
-use super::seal::{UnsealError, encode, open_with_nonce, seal_with_nonce};
+use super::seal::{encode, open_with_nonce, seal_with_nonce};
 use super::secret::Key;
 use super::slot::{Slot, SlotError, SlotKeys, SlotMedium, SlotOpened};
 use crate::sealed::{Chain, FORMAT_VERSION};
@@ -111,11 +111,9 @@ impl StoreKeys {
         let damaged = |what: &str| StoreError::Damaged(what.into());
         let SlotOpened { slot, current, hash } = Slot::open(medium, keys, salt, epoch)??;
         let sealed = snapshot.head()?.ok_or_else(|| damaged("its head is gone"))?;
-        let opened = open_with_nonce(&current, &associated_data(salt, epoch), &sealed);
-        let plain = opened.map_err(|error| match error {
-            UnsealError::OtherFormat => damaged("its head is of another format version"),
-            _ => damaged("its head does not open with the key in the slot: one of the two was replaced"),
-        })?;
+        let data = associated_data(salt, epoch);
+        let plain = current.iter().find_map(|key| open_with_nonce(key, &data, &sealed).ok());
+        let plain = plain.ok_or(SlotError::OtherKey)?;
         let head: Head = postcard::from_bytes(&plain).map_err(|_| damaged("its head is malformed"))?;
         if hash.is_some_and(|hash| hash != *head.root.hash()) {
             return Err(damaged("its key tree is not the one that its slot names").into());

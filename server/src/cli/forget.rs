@@ -59,7 +59,7 @@ impl Forget {
             }
         };
         if found == 0 {
-            out.line(format_args!("There is no memory {what}: nothing was forgotten."))?;
+            out.line(format_args!("There is none: {what}. Nothing was forgotten."))?;
             out.end()?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -79,7 +79,7 @@ impl Forget {
         };
         out.line(format_args!("Forgotten: {}.", counted(done.forgotten)))?;
         if let Some(receipt) = &done.receipt {
-            receipt::say(&mut out, receipt)?;
+            receipt::say(&mut out, receipt, options)?;
         }
         out.end()?;
         Ok(ExitCode::SUCCESS)

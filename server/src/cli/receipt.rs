@@ -21,6 +21,7 @@ use super::{
 use crate::{
     memory::{Reply, Request},
     options::Options,
+    repair::command_line,
 };
 
 /// Longest file that is read as a receipt: more than one for a million memories takes.
@@ -151,6 +152,10 @@ impl Verify {
             if proven == 1 { "version was" } else { "versions were" },
             if proven == 1 { "is not" } else { "are not" },
         ))?;
+        for version in &file.proof.versions {
+            out.line(format_args!("  version {} at place {}", version.id, version.place))?;
+        }
+        out.line(format_args!("It is number {} in the store's log.", receipt.log_index))?;
         if (proven as u64) < receipt.count {
             out.line("The others were written and forgotten in one commit, and never stored.")?;
         }
@@ -183,11 +188,12 @@ impl Verify {
 }
 
 /// Says what the owner should know of a receipt that was just made.
-pub fn say(out: &mut Output, receipt: &Receipt) -> Result<(), Stop> {
+pub fn say(out: &mut Output, receipt: &Receipt, options: &Options) -> Result<(), Stop> {
+    let show = command_line(&format!("receipt show {}", &receipt.id[..16]), options);
     out.line(format_args!(
-        "Receipt {}: `warm-mcp receipt show {}` prints its proofs.",
-        receipt.id,
-        &receipt.id[..16]
+        "Receipt {}. To see its proofs:
+  {show}",
+        receipt.id
     ))?;
     copies(out, receipt)
 }

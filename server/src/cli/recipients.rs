@@ -3,7 +3,10 @@
 //! Owns what is typed and what is said. The change itself, and that it can be cut short, is the engine's. Every
 //! command finishes a change first that was cut short.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -113,8 +116,8 @@ impl Add {
         let Who { key, identity_file, new_identity } = &self.who;
         let (added, file) = match (key, identity_file, new_identity) {
             (Some(key), ..) => (vec![keys.add(key, &self.label)?], None),
-            (_, Some(file), _) => (keys.add_file(file, &self.label)?, Some(file)),
-            (_, _, Some(file)) => (keys.add_new_file(file, &self.label)?, Some(file)),
+            (_, Some(file), _) => (keys.add_file(&full(file)?, &self.label)?, Some(file)),
+            (_, _, Some(file)) => (keys.add_new_file(&full(file)?, &self.label)?, Some(file)),
             (None, None, None) => return Err(RecipientError::NotAKey.into()),
         };
         let mut out = Output::new();
@@ -199,6 +202,11 @@ pub fn say_removed(removed: &Recipient, vault: &Vault) -> Result<(), Stop> {
         out.line("What opened it just now does so no more: give the clients --identity FILE or --passphrase-env VAR.")?;
     }
     out.end()
+}
+
+/// A file by its whole name, so that it has a folder.
+fn full(file: &Path) -> Result<PathBuf, Stop> {
+    std::path::absolute(file).map_err(|error| Stop::Said(format!("{}: {error}", file.display())))
 }
 
 /// What a change of the store secret means.

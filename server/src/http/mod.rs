@@ -64,7 +64,7 @@ use sessions::Sessions;
 /// Most connections at once; one more waits to be accepted.
 const MOST_CONNECTIONS: usize = 1_024;
 /// Most requests in progress at once; one more is told to try again.
-const MOST_REQUESTS: usize = 256;
+const MOST_REQUESTS: usize = MOST_CONNECTIONS;
 /// Most streams that wait for notices; they leave room for requests, which come on connections of their own.
 const MOST_STREAMS: usize = MOST_CONNECTIONS / 2;
 /// How long a client may take to send its headers, and how long its body.
@@ -297,7 +297,7 @@ impl Server {
         };
         let mut place = match place {
             Ok(place) => place,
-            Err(busy) => return busy,
+            Err(busy) => return *busy,
         };
         let (mut head, body) = request.into_parts();
         let (body, _long) = match self.body(body).await {
@@ -319,7 +319,7 @@ impl Server {
                     if listens {
                         place = match self.place_of_a_stream() {
                             Ok(place) => place,
-                            Err(busy) => return busy,
+                            Err(busy) => return *busy,
                         };
                     }
                 }
@@ -365,7 +365,7 @@ impl Server {
         })
     }
 
-    fn place_of_a_stream(&self) -> Result<OwnedSemaphorePermit, Response<Body>> {
+    fn place_of_a_stream(&self) -> Result<OwnedSemaphorePermit, Box<Response<Body>>> {
         place(&self.streams, "too many streams wait for notices: try again when some have ended\n")
     }
 
@@ -421,11 +421,14 @@ impl Route {
 }
 
 /// One of a number of places, or what to answer where all are taken.
-fn place(places: &Arc<Semaphore>, all_taken: &'static str) -> Result<OwnedSemaphorePermit, Response<Body>> {
+fn place(
+    places: &Arc<Semaphore>,
+    all_taken: &'static str,
+) -> Result<OwnedSemaphorePermit, Box<Response<Body>>> {
     Arc::clone(places).try_acquire_owned().map_err(|_| {
         let mut busy = said(StatusCode::SERVICE_UNAVAILABLE, all_taken);
         busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        busy
+        Box::new(busy)
     })
 }
 

@@ -25,7 +25,7 @@ use warm_engine::{
 };
 
 /// What can be asked of a memory. `Debug` is not derived: requests hold memory text.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "operation", content = "request", rename_all = "snake_case")]
 pub enum Request {
     Command(Command, CommandLimits),

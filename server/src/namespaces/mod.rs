@@ -12,7 +12,10 @@ mod project;
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
-use warm_engine::{Engine, OpenError, Seat, Vault, contract::Limits};
+use warm_engine::{
+    Engine, OpenError, Seat, Vault,
+    contract::{ErrorCode, Limits},
+};
 
 use crate::{
     memory::{Failure, LocalMemory, Memory, Request},
@@ -95,7 +98,17 @@ impl Namespaces {
 
     /// The same for a request, which may be the first of its namespace.
     pub fn memory_for(&self, namespace: Option<&str>, request: &Request) -> Result<Arc<dyn Memory>, Failure> {
-        self.find(self.name(namespace), request.begins_a_store()).map_err(|error| error.failure())
+        let namespace = self.name(namespace);
+        let begins = request.begins_a_store();
+        if begins && self.opened(Some(namespace)).is_none() && !self.has_store(namespace) {
+            // What would be refused makes no store. An empty one refuses the rest only because nothing can be put there.
+            let nothing = self.find(namespace, false).map_err(|error| error.failure())?;
+            match nothing.call(request.clone()) {
+                Err(refused) if refused.code != ErrorCode::StoreUnavailable => return Err(refused),
+                _ => {}
+            }
+        }
+        self.find(namespace, begins).map_err(|error| error.failure())
     }
 
     /// Whether a namespace has a store. If that can't be told, it may have.

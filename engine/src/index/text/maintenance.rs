@@ -38,7 +38,7 @@ impl Level {
         }
     }
 
-    fn totals(&self) -> &Totals {
+    pub fn totals(&self) -> &Totals {
         match self {
             Self::Memory(level) => level.totals(),
             Self::Segment(segment) => segment.totals(),

@@ -3,8 +3,9 @@
 //! Owns recent passages. Insertion and removal take effect at once and leave nothing behind: a
 //! removed document's postings are taken out, and a term that no passage holds any more is dropped.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 use super::DocumentId;
 use super::passages::Analysed;
@@ -78,7 +79,7 @@ impl MemoryLevel {
         let Some(entry) = self.roster.push(document.id, sequence, passages) else {
             return;
         };
-        let lists: Vec<u32> = document.terms.into_iter().map(|term| self.list(term)).collect();
+        let lists: Vec<u32> = document.terms.iter().map(|term| self.list(term)).collect();
         for (number, passage) in entry.passages().zip(document.passages) {
             let mut forward = Vec::with_capacity(passage.counts.len());
             for count in passage.counts {
@@ -126,8 +127,8 @@ impl MemoryLevel {
         true
     }
 
-    fn list(&mut self, term: Box<str>) -> u32 {
-        if let Some(&list) = self.dictionary.get(&*term) {
+    fn list(&mut self, term: &str) -> u32 {
+        if let Some(&list) = self.dictionary.get(term) {
             return list;
         }
         let term: Arc<str> = term.into();

@@ -152,6 +152,12 @@ impl TextIndex {
         self.totals.documents
     }
 
+    /// How many passages wait to be written to a segment.
+    pub fn unwritten(&self) -> u64 {
+        let waiting = self.settled.iter().filter(|level| matches!(*level.level, Level::Memory(_)));
+        self.recent.totals().passages + waiting.map(|level| level.level.totals().passages).sum::<u64>()
+    }
+
     /// How many segments have been written and not been merged into others.
     pub fn segments(&self) -> u64 {
         self.settled.iter().filter(|level| matches!(*level.level, Level::Segment(_))).count() as u64

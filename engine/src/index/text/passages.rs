@@ -3,9 +3,11 @@
 //! Owns the size and overlap of passages and what the head of a document is made of. Everything
 //! here is a pure function of the document; no index, no lock.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::ops::Range;
 
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use serde::{Deserialize, Serialize};
 
 use super::DocumentId;
@@ -37,8 +39,38 @@ pub struct Document<'a> {
 pub struct Analysed {
     pub(super) id: DocumentId,
     /// The distinct terms; passages refer to them by position.
-    pub(super) terms: Vec<Box<str>>,
+    pub(super) terms: Terms,
     pub(super) passages: Vec<AnalysedPassage>,
+}
+
+/// Terms one behind the other, which takes two allocations and not one for each.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Terms {
+    text: String,
+    /// Where each ends.
+    ends: Vec<u32>,
+}
+
+impl Terms {
+    fn push(&mut self, term: &str) {
+        self.text.push_str(term);
+        self.ends.push(saturated(self.text.len()));
+    }
+
+    fn get(&self, number: u32) -> &str {
+        let end = |number: usize| self.ends.get(number).map_or(0, |end| *end as usize);
+        let number = number as usize;
+        let start = number.checked_sub(1).map_or(0, end);
+        self.text.get(start..end(number)).unwrap_or_default()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..saturated(self.ends.len())).map(|number| self.get(number))
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -120,19 +152,29 @@ fn saturated(length: usize) -> u32 {
 
 #[derive(Default)]
 struct Vocabulary {
-    numbers: HashMap<Box<str>, u32>,
-    terms: Vec<Box<str>>,
+    numbers: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    terms: Terms,
 }
 
 impl Vocabulary {
     fn number(&mut self, term: &str) -> u32 {
-        if let Some(&number) = self.numbers.get(term) {
-            return number;
+        let Self { numbers, hasher, terms } = self;
+        let hash = hasher.hash_one(term);
+        let entry = numbers.entry(
+            hash,
+            |known| terms.get(*known) == term,
+            |known| hasher.hash_one(terms.get(*known)),
+        );
+        match entry {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let number = saturated(terms.len());
+                place.insert(number);
+                terms.push(term);
+                number
+            }
         }
-        let number = saturated(self.terms.len());
-        self.terms.push(term.into());
-        self.numbers.insert(term.into(), number);
-        number
     }
 }
 
@@ -232,7 +274,7 @@ mod tests {
         let tags = ["urgent".to_owned()];
         let analysed = analyse(&document("plan of the day", &tags));
         let count_of = |wanted: &str| {
-            let term = analysed.terms.iter().position(|term| &**term == wanted)? as u32;
+            let term = analysed.terms.iter().position(|term| term == wanted)? as u32;
             let count = analysed.passages.first()?.counts.iter().find(|count| count.term == term)?;
             Some((count.body, count.head))
         };
