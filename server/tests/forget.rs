@@ -51,7 +51,7 @@ fn nothing_is_forgotten_without_a_yes_and_then_what_was_named_alone() {
             .starts_with("Forgotten: 2 memories.\nReceipt ")
     );
     assert!(
-        owner(&store, &["forget", "--prefix", "/memories/a/", "--yes"]).contains("nothing was forgotten")
+        owner(&store, &["forget", "--prefix", "/memories/a/", "--yes"]).contains("Nothing was forgotten")
     );
     assert!(keys(&store).is_empty());
 }
