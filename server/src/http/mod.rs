@@ -83,6 +83,8 @@ const PARTING: Duration = Duration::from_secs(5);
 /// After a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
+const TOO_MANY_STREAMS: &str = "too many streams wait for notices: try again when some have ended\n";
+
 /// Says which session a request is of.
 const SESSION: &str = "mcp-session-id";
 
@@ -97,8 +99,7 @@ struct Server {
     service: Arc<Service>,
     guard: Guard,
     sessions: Sessions,
-    requests: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
+    places: Places,
     long_bodies: Arc<Semaphore>,
     longest_body: usize,
 }
@@ -120,7 +121,6 @@ pub async fn serve(
         );
     }
     println!("warm-mcp listening on http://{address}/mcp");
-    make_room();
     let graceful = GracefulShutdown::new();
     let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut stop = pin!(stopped.wait_for(|stopped| *stopped));
@@ -140,35 +140,13 @@ pub async fn serve(
     drop(listener);
     server.service.ending.cancel();
     // What is in progress is answered, and who listens is told that this is the end; then the streams of sessions end.
-    let answered = async {
-        let _requests = server.requests.acquire_many(MOST_REQUESTS as u32).await;
-        let _streams = server.streams.acquire_many(MOST_STREAMS as u32).await;
-    };
-    if timeout(PARTING, answered).await.is_err() {
+    if timeout(PARTING, server.places.answered()).await.is_err() {
         tracing::warn!("ending with requests that are not answered");
     }
     ending.cancel();
     let _ = timeout(PARTING, graceful.shutdown()).await;
     Ok(())
 }
-
-/// Lets this process have a file open for each connection, besides those of its stores: some systems allow as few as
-/// 256 unless they are asked.
-#[cfg(unix)]
-fn make_room() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let wanted = 4 * MOST_CONNECTIONS as u64;
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let granted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    if current.is_some_and(|current| current < granted)
-        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(granted), maximum })
-    {
-        tracing::warn!(%error, "fewer files may be open than there may be connections");
-    }
-}
-
-#[cfg(not(unix))]
-fn make_room() {}
 
 /// The next connection, once there is room for it.
 async fn accept(
@@ -201,15 +179,13 @@ impl Server {
         let alone = mcp(Handler::for_one_request, none, config.clone().with_legacy_session_mode(false));
         let mcp = mcp(Handler::new, Arc::clone(&sessions.manager), config);
         let guard = Guard::new(listen, address);
-        let (requests, streams) = (Semaphore::new(MOST_REQUESTS), Semaphore::new(MOST_STREAMS));
         Self {
             mcp,
             alone,
             service,
             guard,
             sessions,
-            requests: Arc::new(requests),
-            streams: Arc::new(streams),
+            places: Places::default(),
             long_bodies: Arc::new(Semaphore::new(LONG_BODIES)),
             longest_body,
         }
@@ -292,12 +268,12 @@ impl Server {
     async fn mcp(&self, request: Request<Incoming>) -> Response<Body> {
         // A stream that only waits for notices takes up no place of a request.
         let place = match *request.method() {
-            Method::GET => self.place_of_a_stream(),
-            _ => place(&self.requests, "too many requests are in progress: try again in a moment\n"),
+            Method::GET => self.places.of_a_stream(),
+            _ => self.places.of_a_request(),
         };
         let mut place = match place {
             Ok(place) => place,
-            Err(busy) => return *busy,
+            Err(why) => return busy(why),
         };
         let (mut head, body) = request.into_parts();
         let (body, _long) = match self.body(body).await {
@@ -317,9 +293,9 @@ impl Server {
                         served = &self.alone;
                     }
                     if listens {
-                        place = match self.place_of_a_stream() {
+                        place = match self.places.of_a_listener() {
                             Ok(place) => place,
-                            Err(busy) => return *busy,
+                            Err(why) => return busy(why),
                         };
                     }
                 }
@@ -363,10 +339,6 @@ impl Server {
             })
             .boxed()
         })
-    }
-
-    fn place_of_a_stream(&self) -> Result<OwnedSemaphorePermit, Box<Response<Body>>> {
-        place(&self.streams, "too many streams wait for notices: try again when some have ended\n")
     }
 
     /// The whole body of a request and, if it may be long, its place among such; or what to answer instead.
@@ -420,16 +392,63 @@ impl Route {
     }
 }
 
-/// One of a number of places, or what to answer where all are taken.
-fn place(
-    places: &Arc<Semaphore>,
-    all_taken: &'static str,
-) -> Result<OwnedSemaphorePermit, Box<Response<Body>>> {
-    Arc::clone(places).try_acquire_owned().map_err(|_| {
-        let mut busy = said(StatusCode::SERVICE_UNAVAILABLE, all_taken);
-        busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        Box::new(busy)
-    })
+/// The places of what is in progress. Each is held until the last of an answer is sent.
+struct Places {
+    requests: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    /// Those of the streams that were asked for by a request, and end with an answer.
+    listeners: Arc<Semaphore>,
+}
+
+/// One that is taken until this is dropped.
+struct Place {
+    _taken: OwnedSemaphorePermit,
+    _as_listener: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        let places = |most| Arc::new(Semaphore::new(most));
+        let (streams, listeners) = (places(MOST_STREAMS), places(MOST_STREAMS));
+        Self { requests: places(MOST_REQUESTS), streams, listeners }
+    }
+}
+
+impl Places {
+    /// A place, or what to say where all are taken.
+    fn of_a_request(&self) -> Result<Place, &'static str> {
+        let taken = one_of(&self.requests, "too many requests are in progress: try again in a moment\n")?;
+        Ok(Place { _taken: taken, _as_listener: None })
+    }
+
+    /// The same for a stream of a session, which stays open for as long as its client likes.
+    fn of_a_stream(&self) -> Result<Place, &'static str> {
+        let taken = one_of(&self.streams, TOO_MANY_STREAMS)?;
+        Ok(Place { _taken: taken, _as_listener: None })
+    }
+
+    /// The same for a request that listens.
+    fn of_a_listener(&self) -> Result<Place, &'static str> {
+        let place = self.of_a_stream()?;
+        Ok(Place { _as_listener: Some(one_of(&self.listeners, TOO_MANY_STREAMS)?), ..place })
+    }
+
+    /// Waits until every request is answered, listeners' too. The streams of sessions have no end that could be waited
+    /// for.
+    async fn answered(&self) {
+        let _requests = self.requests.acquire_many(MOST_REQUESTS as u32).await;
+        let _listeners = self.listeners.acquire_many(MOST_STREAMS as u32).await;
+    }
+}
+
+fn one_of(places: &Arc<Semaphore>, all_taken: &'static str) -> Result<OwnedSemaphorePermit, &'static str> {
+    Arc::clone(places).try_acquire_owned().map_err(|_| all_taken)
+}
+
+fn busy(why: &'static str) -> Response<Body> {
+    let mut busy = said(StatusCode::SERVICE_UNAVAILABLE, why);
+    busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    busy
 }
 
 fn refusal(refused: Refused) -> Response<Body> {
@@ -453,4 +472,28 @@ fn said(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[test]
+    fn the_end_waits_for_requests_and_listeners_and_for_no_stream_of_a_session() {
+        let is_answered = |places: &Places| {
+            pin!(places.answered()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        };
+        let places = Places::default();
+        assert!(is_answered(&places));
+        let stream = places.of_a_stream().expect("a place");
+        assert!(is_answered(&places));
+        for place in [places.of_a_request(), places.of_a_listener()] {
+            assert!(place.is_ok() && !is_answered(&places));
+            drop(place);
+        }
+        drop(stream);
+        assert!(is_answered(&places));
+    }
 }
