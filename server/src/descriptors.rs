@@ -1,7 +1,7 @@
 //! How many files this process may have open.
 //!
-//! Each open namespace takes some six, each client over HTTP one. Systems let a process begin with few, down to 256, and
-//! raise that up to a bound when it asks.
+//! Each open namespace takes some six, each client over HTTP one, and a change of the keys the lock of every namespace
+//! that there is. Systems let a process begin with few, down to 256, and raise that up to a bound when it asks.
 
 /// More than any number of namespaces and clients that is served well; some systems take no larger number.
 #[cfg(unix)]

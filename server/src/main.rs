@@ -91,6 +91,7 @@ fn main() -> ExitCode {
         }
     };
     logging::start(options.log());
+    descriptors::ask_for_enough();
     let done = match cli.action {
         Some(Action::Demo) => demo::run(&mut std::io::stdout().lock()),
         Some(Action::Doctor(how)) => return doctor::run(&options, how),

@@ -10,7 +10,6 @@ use tokio::sync::{Notify, watch};
 use warm_engine::Vault;
 
 use crate::{
-    descriptors,
     handler::Handler,
     http::{self, options::Transport},
     namespaces::Namespaces,
@@ -24,7 +23,6 @@ use crate::{
 /// Serves until the client is gone. Errors are for a person to read.
 pub fn serve(options: &Options) -> Result<(), String> {
     signals::survive_full_files();
-    descriptors::ask_for_enough();
     let listen = match options.http.transport() {
         Transport::Stdio => None,
         Transport::Http => {
