@@ -77,6 +77,11 @@ pub(crate) fn write_anew(vault: &Vault, namespace: &str) -> Result<(), OpenError
     replace_durable(&path, &bytes)
 }
 
+/// The same for every namespace whose name is known, also where its store is lost.
+pub(crate) fn write_all_anew(vault: &Vault) -> Result<(), OpenError> {
+    Namespaces::of(vault)?.names.iter().try_for_each(|name| write_anew(vault, name))
+}
+
 fn sealed(vault: &Vault, path: &Path, namespace: &str) -> Result<Vec<u8>, OpenError> {
     let sealed = vault.seal_name(&hash(path), namespace);
     let sealed = sealed.ok_or_else(|| OpenError::io("seal", path)(io::ErrorKind::InvalidData.into()))?;

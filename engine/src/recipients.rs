@@ -23,6 +23,7 @@ use std::time::Duration;
 use age::x25519;
 
 use crate::files::Made;
+use crate::ledger;
 use crate::lock::{Remembers, StoreLock};
 use crate::open::reseal;
 use crate::open_error::OpenError;
@@ -345,6 +346,7 @@ impl Keys {
         for (dir, _) in &stores {
             steps(Step::Reseal(&self.vault, dir)).map_err(unfinished)?;
         }
+        ledger::write_all_anew(&self.vault).map_err(unfinished)?;
         let recipients = self.vault.recipients().to_vec();
         self.vault = self.vault.rewrap(recipients, StoreSecret::Settled).map_err(unfinished)?;
         steps(Step::Settled).map_err(unfinished)?;

@@ -340,3 +340,14 @@ fn stores_that_are_made_and_opened_while_the_keys_change_open_ever_after() {
     opened_by(&vault);
     opened_by(&stale);
 }
+
+#[test]
+fn the_names_of_all_namespaces_are_known_after_a_removal_those_of_lost_stores_too() {
+    let home = Home::with_second();
+    let vault = Vault::open_existing(&home.second).unwrap();
+    fs::remove_dir_all(vault.namespace_dir("b")).unwrap();
+    home.keys_by(&home.second).remove(&home.first_key(), false).unwrap();
+    let vault = Vault::open_existing(&home.second).unwrap();
+    let known = crate::Namespaces::of(&vault).unwrap();
+    assert_eq!((known.names, known.nameless), (vec!["a".into(), "b".into()], 0));
+}
