@@ -93,7 +93,8 @@ struct Open {
 struct Known {
     /// The number of the next entry.
     next: u64,
-    origins: HashSet<u64>,
+    /// Shared with those who look into it.
+    origins: Arc<HashSet<u64>>,
 }
 
 /// Receipts in one answer.
@@ -501,7 +502,7 @@ impl Engine {
     fn put_back(&self, request: Restore, operation: Option<OperationId>) -> Result<Restored, Error> {
         request.memories.iter().try_for_each(|memory| transfer::check(memory, &self.limits))?;
         let forgotten = match request.forgotten_too {
-            true => HashSet::new(),
+            true => Arc::default(),
             false => self.forgotten().map_err(TransferError::from)?,
         };
         Ok(self.open.commits.write(move |draft| transfer::restore(draft, request, &forgotten, operation))?)
@@ -519,11 +520,14 @@ impl Engine {
     }
 
     /// The origins of everything that was ever forgotten with a receipt.
-    fn forgotten(&self) -> Result<HashSet<u64>, StoreError> {
+    fn forgotten(&self) -> Result<Arc<HashSet<u64>>, StoreError> {
         let mut known = self.open.forgotten.lock();
-        let Known { next, origins } = &mut *known;
-        *next = self.with_erasures(|erasures| erasures.forgotten(*next, origins))?;
-        Ok(origins.clone())
+        let (next, new) = self.with_erasures(|erasures| erasures.forgotten(known.next))?;
+        known.next = next;
+        if !new.is_empty() {
+            Arc::make_mut(&mut known.origins).extend(new);
+        }
+        Ok(Arc::clone(&known.origins))
     }
 
     /// Searches. Waits while the index is still being filled after opening.

@@ -2,8 +2,6 @@
 //!
 //! Writing it is part of a [`commit`](crate::commit).
 
-use std::collections::HashSet;
-
 use crate::contract::{ErrorCode, Receipt, ReceiptFile, Receipts};
 use crate::receipt;
 use crate::sealed::{Chain, hex};
@@ -116,15 +114,15 @@ impl Erasures<'_> {
         }
     }
 
-    /// Adds the origins of what was forgotten from a number on; returns the number of the next entry.
-    pub(crate) fn forgotten(&self, from: u64, origins: &mut HashSet<u64>) -> Result<u64, StoreError> {
-        let mut next = from;
+    /// The number of the entry that comes next, and the origins of what was forgotten from a number on.
+    pub(crate) fn forgotten(&self, from: u64) -> Result<(u64, Vec<u64>), StoreError> {
+        let (mut next, mut origins) = (from, Vec::new());
         self.each(from, |logged| {
             next += 1;
             origins.extend(logged.origins);
             true
         })?;
-        Ok(next)
+        Ok((next, origins))
     }
 
     /// Checks that every entry is there, is signed, and stands where the head of the store says.
