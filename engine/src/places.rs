@@ -1,8 +1,8 @@
 //! Which places of the key tree are taken.
 //!
-//! A memory lies at one place for as long as it has its name, its versions one after another. The least place that is free is given
-//! to the next memory, so that the tree stays dense and what is written together lies together. Cheap to clone,
-//! like the [names](crate::state::Names) that it goes with.
+//! A memory lies at one place for as long as it has its name, its versions one after another. The least place that
+//! is free is given to the next memory, so that the tree stays dense and what is written together lies together.
+//! Cheap to clone, like the [names](crate::state::Names) that it goes with.
 
 use rpds::RedBlackTreeSetSync;
 

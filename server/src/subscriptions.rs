@@ -1,8 +1,9 @@
 //! What the client of one session listens to, in either form.
 //!
 //! Before 2026-07-28 a session hears that the list of resources changed once it has asked for the list, since it has none
-//! before that could be out of date, and of single resources when it subscribes to them. Since then a client opens a stream, says in a filter what it wants to hear, and hears it
-//! there until it closes the stream. Owns the tasks that tell it; they end with the session.
+//! before that could be out of date, and of single resources when it subscribes to them. Since then a client opens a
+//! stream, says in a filter what it wants to hear, and hears it there until it closes the stream. Owns the tasks that
+//! tell it; they end with the session.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

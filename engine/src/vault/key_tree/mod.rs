@@ -1,10 +1,10 @@
 //! The key tree: every record version's key, each node sealed under a key that its parent holds.
 //!
 //! Owns the keys of versions and what forgetting one of them takes. A version lies at a *place*, a number that
-//! a memory keeps through all its versions; places are the leaves of a tree of fan-out [`FAN_OUT`], so that the way to a place
-//! is its digits, and what a memory's new version costs is one way from leaf to root. Every node on the way is
-//! written anew under a fresh key, up to the root, whose key the head of the store holds; that one is sealed
-//! under the key in the [`slot`](super::slot). Once that key is erased, nothing that was sealed above a dropped
+//! a memory keeps through all its versions; places are the leaves of a tree of fan-out [`FAN_OUT`], so that the
+//! way to a place is its digits, and what a memory's new version costs is one way from leaf to root. Every node
+//! on the way is written anew under a fresh key, up to the root, whose key the head of the store holds; that one
+//! is sealed under the key in the [`slot`](super::slot). Once that key is erased, nothing that was sealed above a dropped
 //! key opens any more, whatever copies of the file there are. See Reardon, Ritzdorf, Basin and Capkun, "Secure
 //! Data Deletion from Persistent Media" (CCS 2013), section 4: their B-tree is a tree of fixed fan-out here,
 //! since the places are ours to give.
