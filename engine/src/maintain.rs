@@ -23,6 +23,8 @@ const LEAVES_AT_ONCE: usize = 32;
 const MOST_UNWRITTEN: u64 = 131_072;
 /// Leaves of which the derived data is kept by one commit.
 const KEPT_AT_ONCE: usize = 64;
+/// Leaves whose memories are looked for at once, which takes a look at all names.
+const LOOKED_FOR_AT_ONCE: usize = 4_096;
 /// Leaves of which the derived data is still kept when the store closes: few, since others may wait for it.
 const KEPT_AT_THE_END: usize = 64;
 
@@ -63,7 +65,7 @@ impl Maintainer {
                         of_thread.maintain_index(true);
                         keep(&of_thread, &commits, KEPT_AT_ONCE);
                     }
-                    Due::Keep => keep(&of_thread, &commits, KEPT_AT_ONCE),
+                    Due::Keep => keep(&of_thread, &commits, LOOKED_FOR_AT_ONCE),
                     Due::Stop => {
                         keep(&of_thread, &commits, KEPT_AT_THE_END);
                         return;
@@ -117,19 +119,24 @@ fn keep_if_large(published: &Published, stale: Vec<u64>) {
     }
 }
 
-/// Keeps what is derived from at most so many stale leaves.
+/// Keeps what is derived from at most so many stale leaves, or from fewer if something else is due meanwhile.
 fn keep(published: &Published, commits: &Commits, most: usize) {
     let stale = published.take_stale(most);
     if stale.is_empty() || published.is_broken() {
         return;
     }
-    let kept = published.state().and_then(|state| {
-        let leaves = pieces::some_leaves(&state.names, &stale);
-        commits.keep(pieces::make(&state, &leaves)?)
-    });
-    if let Err(error) = kept {
-        // The records say the same.
-        tracing::warn!(%error, "derived data could not be kept");
+    let leaves = pieces::some_leaves(&published.latest().names, &stale);
+    let mut chunks = leaves.chunks(KEPT_AT_ONCE);
+    while let Some(chunk) = chunks.next() {
+        let kept = published.state().and_then(|state| commits.keep(pieces::make(&state, chunk)?));
+        if let Err(error) = kept {
+            // The records say the same.
+            tracing::warn!(%error, "derived data could not be kept");
+            return;
+        }
+        if published.is_awaited() {
+            return published.keep_from_now_on(chunks.flatten().map(|(number, _)| *number));
+        }
     }
 }
 
@@ -141,5 +148,52 @@ impl Drop for Maintainer {
         {
             tracing::error!("the index thread panicked");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::commit::CommitState;
+    use crate::lock::StoreLock;
+    use crate::open::{Mode, Opened, open_store};
+    use crate::record::Record;
+    use crate::vault::{Vault, VaultOptions};
+
+    #[test]
+    fn what_is_due_meanwhile_is_not_kept_waiting_and_the_rest_is_kept_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = VaultOptions { data_dir: dir.path().join("d"), identity: None, passphrase: None };
+        let vault = Vault::open(&options).unwrap();
+        let lock = StoreLock::take(dir.path(), Duration::ZERO).unwrap();
+        let opened = open_store(&vault, "n", dir.path(), Some(lock), Mode::Create).unwrap();
+        let Opened { store, keys, names, operations, copies, lock: _lock, .. } = opened;
+        let published = Arc::new(Published::new(State::new(names, Arc::clone(&store), 1)));
+        let commits = Commits::new(store, Arc::clone(&published), CommitState { operations, keys, copies });
+        let written: Result<(), StoreError> = commits.write(|draft| {
+            for n in 0..70 {
+                draft.put(Record::new(format!("k{n}"), "text".into(), 0, 0));
+            }
+            Ok(())
+        });
+        written.unwrap();
+        let kept = || {
+            let state = published.state().unwrap();
+            (0..3).filter(|leaf| state.piece(*leaf).unwrap().is_some()).collect::<Vec<_>>()
+        };
+        // So many that one commit does not do; of most nothing is left.
+        let many: Vec<u64> = (0..KEPT_AT_ONCE as u64).map(|n| n + 1_000).collect();
+        published.keep_from_now_on(many.iter().copied().chain([0, 1]));
+        assert!(!published.is_awaited());
+        keep(&published, &commits, LOOKED_FOR_AT_ONCE);
+        assert_eq!((kept(), published.take_stale(9)), (vec![0, 1, 2], vec![]));
+        published.keep_from_now_on(many);
+        published.keep_from_now_on([0]);
+        published.stop();
+        assert!(published.is_awaited());
+        keep(&published, &commits, LOOKED_FOR_AT_ONCE);
+        assert_eq!(published.take_stale(9), [1_000 + KEPT_AT_ONCE as u64 - 1]);
     }
 }

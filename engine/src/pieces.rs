@@ -88,8 +88,8 @@ fn kept(state: &State, key: &PieceKey, number: u64, leaf: &Leaf) -> Option<Vec<(
     same.then(|| leaf.iter().map(|(sequence, _)| *sequence).zip(documents).collect())
 }
 
-/// The memories of these leaves.
-pub(crate) fn some_leaves(names: &Names, numbers: &[u64]) -> BTreeMap<u64, Vec<Arc<Entry>>> {
+/// The memories of these leaves, found by looking at all.
+pub(crate) fn some_leaves(names: &Names, numbers: &[u64]) -> Vec<(u64, Vec<Arc<Entry>>)> {
     let mut leaves: BTreeMap<u64, Vec<Arc<Entry>>> =
         numbers.iter().map(|number| (*number, Vec::new())).collect();
     for entry in names.iter() {
@@ -98,15 +98,16 @@ pub(crate) fn some_leaves(names: &Names, numbers: &[u64]) -> BTreeMap<u64, Vec<A
         }
     }
     leaves.values_mut().for_each(|leaf| leaf.sort_by_key(|entry| entry.place));
-    leaves
+    leaves.into_iter().collect()
 }
 
-/// The pieces of these leaves, made from the records of a state.
+/// The pieces of these leaves, made from the records of a state. One that has changed since its memories were looked
+/// for is left out, or its piece is dropped by the commit.
 pub(crate) fn make(
     state: &State,
-    leaves: &BTreeMap<u64, Vec<Arc<Entry>>>,
+    leaves: &[(u64, Vec<Arc<Entry>>)],
 ) -> Result<BTreeMap<u64, NewPiece>, StoreError> {
-    let piece = |(number, leaf): (&u64, &Vec<Arc<Entry>>)| -> Result<Option<(u64, NewPiece)>, StoreError> {
+    let piece = |(number, leaf): &(u64, Vec<Arc<Entry>>)| -> Result<Option<(u64, NewPiece)>, StoreError> {
         let mut documents = Vec::with_capacity(leaf.len());
         for entry in leaf {
             match state.read(entry)? {

@@ -337,6 +337,12 @@ impl Published {
         }
     }
 
+    /// Whether something else is due than to keep derived data.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let progress = self.progress.lock();
+        progress.stop || progress.due || progress.erase_at.is_some_and(|at| at <= Instant::now())
+    }
+
     /// From now on derived data is kept; these leaves have none yet.
     pub(crate) fn keep_from_now_on(&self, stale: impl IntoIterator<Item = u64>) {
         self.signal(|progress| {
