@@ -207,9 +207,11 @@ mod tests {
 
     use super::*;
     use crate::contract::OperationId;
+    use crate::erasures::Erasures;
     use crate::lock::StoreLock;
     use crate::open::{Mode, Opened, open_store};
     use crate::operations::Done;
+    use crate::progress::Progress;
     use crate::record::Record;
     use crate::sealed::RecordId;
     use crate::state::State;
@@ -372,6 +374,28 @@ mod tests {
         assert_eq!(keys(&setup), ["first"]);
         assert_eq!((made(1), made(2), made(3)), (Some(done()), Some(done()), None));
         assert_eq!(setup.store.notes().unwrap().len(), 1, "and durably so");
+    }
+
+    #[test]
+    fn what_is_written_and_forgotten_before_it_was_ever_stored_has_a_receipt_all_the_same() {
+        let setup = setup();
+        let forget = || {
+            let forgotten: Result<_, StoreError> = setup.commits.write(|draft| {
+                draft.put(Record::new("short-lived".into(), "text".into(), 0, 0));
+                let doomed = draft.names.get("short-lived").cloned();
+                Ok(draft.erase(doomed.into_iter().collect(), &Progress::default()))
+            });
+            forgotten.unwrap().and_then(|ticket| ticket.receipt()).map(|receipt| receipt.log_index)
+        };
+        assert_eq!(forget(), Some(0), "in an empty store");
+        put(&setup.commits, "kept").unwrap();
+        assert_eq!(forget(), Some(1), "beside others");
+        let keys = setup.commits.state.lock().keys.log_keys().clone();
+        let snapshot = setup.store.snapshot().unwrap();
+        let erasures = Erasures { snapshot: &*snapshot, keys: &keys };
+        for number in ["0", "1"] {
+            receipt::verify(&erasures.find(number).unwrap(), None).unwrap();
+        }
     }
 
     #[test]

@@ -233,10 +233,11 @@ impl<'a> Draft<'a> {
         self.copies.truncate(mark.copies);
     }
 
-    /// Whether nothing would be written. Changes that cancel each other out may still have to be noted.
+    /// Whether nothing would be written. Changes that cancel each other out may still have to be noted, and what was
+    /// forgotten among them has its receipt.
     pub(crate) fn is_empty(&self) -> bool {
-        let nothing_changes = self.puts.is_empty() && self.removes.is_empty();
-        nothing_changes && self.done.is_empty() && self.copies.is_empty() && self.pieces.is_empty()
+        let nothing_changes = self.puts.is_empty() && self.removes.is_empty() && self.pieces.is_empty();
+        nothing_changes && self.done.is_empty() && self.erasures.is_empty() && self.copies.is_empty()
     }
 
     /// What is to be written and removed.
