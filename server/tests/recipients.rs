@@ -292,3 +292,14 @@ fn a_passphrase_that_was_changed_opens_nothing_and_the_new_one_does() {
     assert!(code == Some(1) && stderr.contains("not to a passphrase"), "{stderr}");
     assert_eq!(memories(&home.store()).len(), 21);
 }
+
+#[test]
+fn a_listing_that_may_only_read_leaves_the_keys_as_they_are() {
+    let home = Home::new();
+    let left_over = home.store().join("keys/passphrase-2.age");
+    fs::write(&left_over, "of a change that was cut short").expect("a file");
+    let listed = owner(&home.store(), &["--read-only", "recipients", "list"]);
+    assert!(listed.contains(&home.first_key()) && left_over.exists(), "{listed}");
+    assert_eq!(owner(&home.store(), &["recipients", "list"]), listed);
+    assert!(!left_over.exists(), "one that may write puts that in order");
+}

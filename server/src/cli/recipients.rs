@@ -1,7 +1,7 @@
 //! `warm-mcp recipients`: who may open the store.
 //!
 //! Owns what is typed and what is said. The change itself, and that it can be cut short, is the engine's. Every
-//! command finishes a change first that was cut short.
+//! command finishes a change first that was cut short, unless it may only read.
 
 use std::{
     path::{Path, PathBuf},
@@ -144,6 +144,9 @@ impl Add {
 pub fn hold(options: &Options) -> Result<Keys, Stop> {
     let vault = Vault::open_existing(&options.vault()?).map_err(|error| error.to_string())?;
     let mut keys = Keys::hold(&vault)?;
+    if options.offer.read_only {
+        return Ok(keys);
+    }
     match keys.finish() {
         Ok(false) => {}
         Ok(true) => note("A change of the keys that was cut short is finished now."),
