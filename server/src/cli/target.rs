@@ -1,8 +1,8 @@
 //! Where a command writes a copy of the memories: a new file, a new folder, or stdout.
 //!
 //! Owns the promise that a target is whole or not there: what is written goes to a private temporary place
-//! beside it, is synced, and gets its name at the end. A run that fails removes that place; what one left that was killed is
-//! removed by the next run in the same folder.
+//! beside it, is synced, and gets its name at the end. A run that fails removes that place; what one left that was
+//! killed is removed by the next run in the same folder.
 
 use std::{
     error::Error,
