@@ -368,8 +368,11 @@ impl Keys {
             // One that is not finished holds nothing yet, and is made anew.
             let has_store = there(store_path(&dir))?
                 || (remembers == Remembers::StoreMade && there(unfinished_path(&dir))?);
-            if has_store {
-                stores.push((dir, lock));
+            match (has_store, remembers) {
+                (true, _) => stores.push((dir, lock)),
+                // Were it moved back, nothing would open it any more.
+                (false, Remembers::StoreMade) => return Err(OpenError::StoreMissing(store_path(&dir)).into()),
+                (false, _) => {}
             }
         }
         Ok(stores)

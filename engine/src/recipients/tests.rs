@@ -215,6 +215,20 @@ fn nobody_is_removed_while_a_store_is_open_and_somebody_may_be_added() {
 }
 
 #[test]
+fn nobody_is_removed_while_a_store_is_away_since_it_would_never_open_again() {
+    let home = Home::with_second();
+    let store = store_path(&Vault::open_existing(&home.first()).unwrap().namespace_dir("a"));
+    let away = home.dir.path().join("away");
+    fs::rename(&store, &away).unwrap();
+    let refused = home.keys_by(&home.second).remove(&home.first_key(), false);
+    assert!(matches!(refused, Err(RecipientError::Open(OpenError::StoreMissing(_)))));
+    fs::rename(&away, &store).unwrap();
+    home.check_memories(&home.first());
+    home.keys_by(&home.second).remove(&home.first_key(), false).unwrap();
+    home.check_memories(&home.second);
+}
+
+#[test]
 fn a_removal_that_is_cut_short_at_any_step_leaves_a_store_that_opens_and_is_finished_later() {
     // Renewed, two stores, settled.
     for step in 0..4 {
