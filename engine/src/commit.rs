@@ -2,8 +2,8 @@
 //!
 //! Writers queue their change and wait. Whoever has the [turn](crate::turns) takes everything that is
 //! queued, runs it in order on one [`Draft`], commits the draft as one transaction and only then lets
-//! any of them go: concurrent writers share the two syncs of one commit (group commit). Each change is
-//! atomic by itself; one that fails leaves no trace and does not disturb the others.
+//! any of them go: concurrent writers share the syncs of one commit, two of the store and one of the slot (group
+//! commit). Each change is atomic by itself; one that fails leaves no trace and does not disturb the others.
 //!
 //! Readers never come here: they hold a published state and are not stopped by a commit.
 

@@ -144,11 +144,7 @@ fn open_in(
     if mode == Mode::Look {
         return if there { Ok(loaded.with(store, created)) } else { Err(OpenError::Unfinished(path)) };
     }
-    store.accept().map_err(failed_at(file))?;
-    if loaded.keys.was_interrupted() {
-        store.settle().map_err(failed_at(file))?;
-    }
-    loaded.keys.accept().map_err(OpenError::io("write", &slot_path(dir)))?;
+    take(&mut store, &mut loaded.keys, file)?;
     if let Some(lock) = &mut lock {
         lock.remember_store().map_err(OpenError::io("write the lock in", dir))?;
     }
@@ -172,12 +168,8 @@ pub(crate) fn reseal(vault: &Vault, dir: &Path) -> Result<(), OpenError> {
         let slot = open_slot(&slot_path(dir), &file)?;
         let keys = StoreKeys::open(slot, &vault.slot_keys(dir), store.salt(), &*snapshot);
         let mut keys = keys.map_err(|error| no_keys(error, dir, &file))?;
-        store.accept().map_err(&failed)?;
-        if keys.was_interrupted() {
-            store.settle().map_err(&failed)?;
-        }
+        take(&mut store, &mut keys, &file)?;
         let slot = slot_path(dir);
-        keys.accept().map_err(OpenError::io("write", &slot))?;
         let mut batch = Batch::default();
         let sealed =
             keys.seal(&*snapshot, store.next_epoch(), &Changes::default(), ToLog::default(), &mut batch);
@@ -204,12 +196,18 @@ pub(crate) fn open_on(
 ) -> Result<Opened, OpenError> {
     let mut store = RedbStore::open_on(disk).map_err(failed_at(path))?;
     let mut loaded = load(vault, namespace, path, &store, slot)?;
+    take(&mut store, &mut loaded.keys, path)?;
+    Ok(loaded.with(store, false))
+}
+
+/// Takes the store in a file that was looked at, to write to it, and then its slot: what a crash left there is erased
+/// only once the store's last commit is known to be on the medium.
+fn take(store: &mut RedbStore, keys: &mut StoreKeys, path: &Path) -> Result<(), OpenError> {
     store.accept().map_err(failed_at(path))?;
-    if loaded.keys.was_interrupted() {
+    if keys.was_interrupted() {
         store.settle().map_err(failed_at(path))?;
     }
-    loaded.keys.accept().map_err(OpenError::io("write the slot of", path))?;
-    Ok(loaded.with(store, false))
+    keys.accept().map_err(OpenError::io("write", &slot_path(path.parent().unwrap_or(path))))
 }
 
 fn failed_at(path: &Path) -> impl Fn(StoreError) -> OpenError {
